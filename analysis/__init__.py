@@ -1,0 +1,1 @@
+"""Analysis: read, repair, measure.  Pure functions over frozen traces."""

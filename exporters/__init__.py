@@ -1,0 +1,1 @@
+"""Exporters: where finished spans go, and how reports are rendered."""

@@ -1,0 +1,1 @@
+"""Reference pipelines, written as a user would write them: public `hotspan` names only."""

@@ -1,0 +1,1 @@
+"""Engines: how the reference pipelines get a model to talk to."""

@@ -1,0 +1,1 @@
+"""Capture: stages, streams and model calls become spans, cheaply and without touching the program."""

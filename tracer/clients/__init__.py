@@ -1,0 +1,1 @@
+"""Drop-in clients and wrappers for model libraries, one file each, imported on use."""

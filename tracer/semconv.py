@@ -1,0 +1,137 @@
+"""Every attribute key and stage name that Hotspan writes or reads, with one line of meaning each.
+
+Written: OpenTelemetry GenAI semantic conventions v1.41 where they have a name, `hotspan.*` where they have
+none.  What other instrumentations call the same thing is in the table of `analysis/classify.py`, under the
+constants from here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GENAI_CONVENTION_VERSION: Final = "1.41.0"
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.0"
+SCOPE_NAME: Final = "hotspan"
+
+# --- Stages -------------------------------------------------------------------------------------------
+REQUEST: Final = "request"  # one user request: the root
+AGENT: Final = "agent"  # one agent run
+STEP: Final = "step"  # one turn of an agent's loop
+EMBEDDING: Final = "embedding"  # text to vector
+RETRIEVAL: Final = "retrieval"  # vector or query to passages
+RERANK: Final = "rerank"  # passages to better ordered passages
+CONTEXT_ASSEMBLY: Final = "context_assembly"  # passages to prompt, within a budget
+GENERATION: Final = "generation"  # one model call
+TOOL: Final = "tool"  # one tool call
+
+STAGES: Final = (REQUEST, AGENT, STEP, EMBEDDING, RETRIEVAL, RERANK, CONTEXT_ASSEMBLY, GENERATION, TOOL)
+ENVELOPES: Final = frozenset({REQUEST, AGENT, STEP})  # their own critical-path time is `unattributed`
+
+# --- Hotspan: any stage -------------------------------------------------------------------------------
+STAGE: Final = "hotspan.stage"  # the stage's name
+OUTCOME: Final = "hotspan.outcome"  # cancelled | abandoned | truncated | interrupted; absent: ok, or the status
+STREAM_ITEMS: Final = "hotspan.stream.items"  # items that a traced stream yielded
+STREAM_BUSY_NS: Final = "hotspan.stream.busy_ns"  # time inside the producer
+STREAM_HOLD_NS: Final = "hotspan.stream.hold_ns"  # time between a yielded item and the next pull
+
+CANCELLED: Final = "cancelled"  # the task was cancelled
+ABANDONED: Final = "abandoned"  # the consumer stopped before the end of the stream
+TRUNCATED: Final = "truncated"  # the stream ended without a finish reason and without [DONE]
+INTERRUPTED: Final = "interrupted"  # Ctrl-C, or an exit with a status other than 0
+
+# --- Hotspan: generation; offsets are from `send`, the moment before the request is written --------------
+SEND_OFFSET_NS: Final = "hotspan.generation.send_offset_ns"  # send of the last attempt, from the span's start
+CONNECT_NS: Final = "hotspan.generation.connect_ns"  # wait for a connection before `send`
+REQUEST_WRITE_NS: Final = "hotspan.generation.request_write_ns"  # writing the request
+HEADERS_NS: Final = "hotspan.generation.headers_ns"  # send to the response's headers
+TTFB_NS: Final = "hotspan.generation.ttfb_ns"  # send to the first byte of the body
+TTFT_NS: Final = "hotspan.generation.ttft_ns"  # send to the first token of any kind
+TTFA_NS: Final = "hotspan.generation.time_to_first_answer_ns"  # send to the first content token
+LAST_TOKEN_NS: Final = "hotspan.generation.last_token_ns"  # send to the last token
+TPOT_NS: Final = "hotspan.generation.tpot_ns"  # time per output token after the first
+CHUNK_GAPS_NS: Final = "hotspan.generation.chunk_gaps_ns"  # gaps between token-bearing chunks, in order
+CHUNKS: Final = "hotspan.generation.chunks"  # token-bearing chunks
+TOKENS_ESTIMATED: Final = "hotspan.generation.tokens_estimated"  # true: output tokens are counted chunks
+BUFFERED: Final = "hotspan.generation.buffered"  # true: asked to stream, and every chunk came in one read
+ATTEMPTS: Final = "hotspan.generation.attempts"  # HTTP attempts of this call
+BACKOFF_NS: Final = "hotspan.generation.backoff_ns"  # from the first attempt's start to the last one's
+ENGINE: Final = "hotspan.engine"  # vllm | transformers | llamacpp | …: what answered, where it is known
+
+# --- Hotspan: the process, and the quality of what it wrote -------------------------------------------
+HOTSPAN_VERSION: Final = "hotspan.version"  # resource: the library's version
+CONVENTION: Final = "hotspan.genai_convention"  # resource: the GenAI conventions' version that was written
+SAMPLE_RATIO: Final = "hotspan.sample_ratio"  # resource: share of requests that were traced
+LOST_SPANS: Final = "hotspan.lost_spans"  # resource of a line without spans: spans lost since the line before
+OVERHEAD_NS: Final = "hotspan.overhead_per_span_ns"  # resource: measured cost of one span on the calling thread
+ORIGINAL_LENGTH: Final = "hotspan.original_length"  # suffix of a key: length of a value that was cut
+
+# --- OpenTelemetry: resource and general --------------------------------------------------------------
+SERVICE_NAME: Final = "service.name"
+SERVICE_INSTANCE_ID: Final = "service.instance.id"
+PROCESS_PID: Final = "process.pid"
+HOST_NAME: Final = "host.name"
+SDK_NAME: Final = "telemetry.sdk.name"
+SDK_LANGUAGE: Final = "telemetry.sdk.language"
+SDK_VERSION: Final = "telemetry.sdk.version"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
+HTTP_STATUS: Final = "http.response.status_code"
+ERROR_TYPE: Final = "error.type"
+EXCEPTION_EVENT: Final = "exception"
+EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION_MESSAGE: Final = "exception.message"
+EXCEPTION_STACKTRACE: Final = "exception.stacktrace"
+
+# --- OpenTelemetry GenAI ------------------------------------------------------------------------------
+OPERATION: Final = "gen_ai.operation.name"
+PROVIDER: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_STREAM: Final = "gen_ai.request.stream"
+REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+REQUEST_TOP_K: Final = "gen_ai.request.top_k"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"  # seconds
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"  # cached ones included
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+CACHED_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
+AGENT_NAME: Final = "gen_ai.agent.name"
+TOOL_NAME: Final = "gen_ai.tool.name"
+DATA_SOURCE: Final = "gen_ai.data_source.id"
+INPUT_MESSAGES: Final = "gen_ai.input.messages"  # content: only when asked for
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"  # content: only when asked for
+
+OPERATION_OF_STAGE: Final = {
+    AGENT: "invoke_agent",
+    EMBEDDING: "embeddings",
+    RETRIEVAL: "retrieval",
+    GENERATION: "chat",
+    TOOL: "execute_tool",
+}
+
+# --- OpenInference: the kind is written beside ours, so that its viewers colour the spans ---------------
+OPENINFERENCE_KIND: Final = "openinference.span.kind"
+OPENINFERENCE_KIND_OF_STAGE: Final = {
+    REQUEST: "CHAIN",
+    AGENT: "AGENT",
+    STEP: "CHAIN",
+    EMBEDDING: "EMBEDDING",
+    RETRIEVAL: "RETRIEVER",
+    RERANK: "RERANKER",
+    CONTEXT_ASSEMBLY: "CHAIN",
+    GENERATION: "LLM",
+    TOOL: "TOOL",
+}
+
+# --- vLLM's `llm_request` span: seconds ---------------------------------------------------------------
+VLLM_SPAN_NAME: Final = "llm_request"
+ENGINE_QUEUE_S: Final = "gen_ai.latency.time_in_queue"
+ENGINE_PREFILL_S: Final = "gen_ai.latency.time_in_model_prefill"
+ENGINE_DECODE_S: Final = "gen_ai.latency.time_in_model_decode"
+ENGINE_INFERENCE_S: Final = "gen_ai.latency.time_in_model_inference"
+ENGINE_TTFT_S: Final = "gen_ai.latency.time_to_first_token"
+ENGINE_E2E_S: Final = "gen_ai.latency.e2e"
+ENGINE_REQUEST_ID: Final = "gen_ai.request.id"
