@@ -1,0 +1,374 @@
+"""What an analysis says: one frozen `Report`, which every renderer receives.
+
+Every time inside is in nanoseconds, every `*_ratio` a share in [0, 1], every `n_*` a count.  `to_dict` gives
+the form of `hotspan report --format json`: milliseconds, and `None` where there is nothing to say.  What each
+figure means: docs/definitions.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hotspan.analysis.percentiles import Distribution, PerRequest
+
+Severity = Literal["info", "warning", "critical"]
+JsonDict = dict[str, Any]
+
+SCHEMA = "hotspan.report/1"
+PHASES = (
+    "connect",
+    "send",
+    "server_before_engine",
+    "queue",
+    "prefill",
+    "first_token_wait",
+    "decode",
+    "stream_overhead",
+    "consumer_hold",
+    "backoff",
+    "unattributed",
+)
+_MS_PER_NS = 1e-6
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns * _MS_PER_NS
+
+
+def _dist_ms(dist: Distribution | None) -> JsonDict | None:
+    return None if dist is None else dist.to_dict(_MS_PER_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the figures rest on: what was read, what was missing, and what was repaired."""
+
+    files: tuple[str, ...] = ()
+    n_spans: int = 0  # distinct valid and invalid spans, after duplicates were dropped
+    n_traces: int = 0
+    n_requests: int = 0  # complete requests: what the request figures are about
+    n_partial_traces: int = 0  # traces (or parts of one) whose root is not in the files
+    n_unstaged_traces: int = 0  # without any stage (an engine's own start-up, …): no requests
+    n_dropped_spans: int = 0  # spans that the writer says it lost
+    n_duplicate_spans: int = 0  # identical copies, dropped
+    n_same_id_spans: int = 0  # different spans under one id, kept
+    n_orphan_spans: int = 0  # spans whose parent is not in the files
+    n_twin_spans: int = 0  # calls written by two instrumentations, one of them left out
+    n_late_spans: int = 0  # spans that reach beyond their parent's end
+    n_invalid_spans: int = 0  # spans that end before they start, or have no usable id or time
+    n_unfinished_spans: int = 0  # spans without an end
+    n_cycles_cut: int = 0  # self-parents and loops of parents
+    n_engine_spans: int = 0  # spans that an inference server wrote for a model call
+    n_engine_joined: int = 0  # of these, joined to the call they belong to
+    n_engine_clipped: int = 0  # of these, with an account longer than the client's own measure: cut to it
+    is_sampled: bool = False
+    sample_ratio: float | None = None  # smallest share of requests that a writer says it traced
+    overhead_per_span_ns: float | None = None  # the writer's own measure of one span, on the traced thread
+    overhead_ratio: float | None = None  # that cost times the spans, over the time of the requests
+    services: tuple[str, ...] = ()  # service.name of every writer
+    engines: tuple[str, ...] = ()  # vllm, transformers, …: what answered the model calls
+    models: tuple[str, ...] = ()  # names of the models that answered
+    has_random_weights: bool = False  # a model's words are noise; its timing is real
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "files": list(self.files),
+            "spans": self.n_spans,
+            "traces": self.n_traces,
+            "requests": self.n_requests,
+            "partial_traces": self.n_partial_traces,
+            "unstaged_traces": self.n_unstaged_traces,
+            "dropped_spans": self.n_dropped_spans,
+            "duplicate_spans": self.n_duplicate_spans,
+            "same_id_spans": self.n_same_id_spans,
+            "orphan_spans": self.n_orphan_spans,
+            "twin_spans": self.n_twin_spans,
+            "late_spans": self.n_late_spans,
+            "invalid_spans": self.n_invalid_spans,
+            "unfinished_spans": self.n_unfinished_spans,
+            "cycles_cut": self.n_cycles_cut,
+            "engine_spans": self.n_engine_spans,
+            "engine_spans_joined": self.n_engine_joined,
+            "engine_spans_clipped": self.n_engine_clipped,
+            "sampled": self.is_sampled,
+            "sample_ratio": self.sample_ratio,
+            "overhead": {
+                "per_span_us": None
+                if self.overhead_per_span_ns is None
+                else self.overhead_per_span_ns / 1000,
+                "share_ratio": self.overhead_ratio,
+            },
+            "services": list(self.services),
+            "engines": list(self.engines),
+            "models": list(self.models),
+            "random_weights": self.has_random_weights,
+            "warnings": list(self.warnings),
+        }
+
+    def _overhead_us(self) -> float | None:
+        return None if self.overhead_per_span_ns is None else self.overhead_per_span_ns / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSummary:
+    """The requests as their users felt them."""
+
+    n: int = 0
+    n_errors: int = 0
+    n_cancelled: int = 0
+    duration_ns: Distribution | None = None  # of the requests that succeeded
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "n": self.n,
+            "errors": self.n_errors,
+            "cancelled": self.n_cancelled,
+            "duration_ms": _dist_ms(self.duration_ns),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """One phase of the generation calls, over all successful calls."""
+
+    name: str  # one of PHASES
+    mean_ns: float  # a call without this phase counts as 0, so that the phases' means add up
+    p50_ns: float
+    p95_ns: float
+    critical_path_ratio: float  # share of all request time
+    sources: Mapping[str, int] = field(default_factory=dict)  # where it was read -> calls
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "phase": self.name,
+            "mean_ms": _ms(self.mean_ns),
+            "p50_ms": _ms(self.p50_ns),
+            "p95_ms": _ms(self.p95_ns),
+            "critical_path_ratio": self.critical_path_ratio,
+            "sources": dict(self.sources),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One stage over all requests."""
+
+    stage: str
+    n_calls: int
+    n_errors: int
+    n_cancelled: int
+    calls_per_request: PerRequest | None  # None: no complete request to count it in
+    duration_ns: Distribution | None  # of the calls that succeeded
+    busy_ns: int  # sum of call durations; may exceed the wall time
+    wall_ns: int  # union of the call intervals of each request, summed
+    self_ns: int
+    critical_path_ns: int | None  # None for request, agent and step: theirs is `unattributed`
+    critical_path_ratio: float | None
+    phases: tuple[PhaseRow, ...] = ()  # of the generation row only
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        per_request = self.calls_per_request
+        row = {
+            "stage": self.stage,
+            "calls": self.n_calls,
+            "errors": self.n_errors,
+            "cancelled": self.n_cancelled,
+            "calls_per_request": None if per_request is None else per_request.to_dict(),
+            "duration_ms": _dist_ms(self.duration_ns),
+            "busy_ms": _ms(self.busy_ns),
+            "wall_ms": _ms(self.wall_ns),
+            "self_ms": _ms(self.self_ns),
+            "critical_path_ms": _ms(self.critical_path_ns),
+            "critical_path_ratio": self.critical_path_ratio,
+        }
+        if self.phases:
+            row["phases"] = [phase.to_dict() for phase in self.phases]
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Unattributed:
+    """Critical-path time that lies on the request, agent and step spans themselves."""
+
+    critical_path_ns: int = 0
+    critical_path_ratio: float | None = None
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "critical_path_ms": _ms(self.critical_path_ns),
+            "critical_path_ratio": self.critical_path_ratio,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """Tokens over all successful generation calls; `None` where no call says."""
+
+    prompt: int | None = None  # cached ones included
+    cached_prompt: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    is_estimated: bool = False  # some outputs are counted chunks, not the server's usage
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "prompt": self.prompt,
+            "cached_prompt": self.cached_prompt,
+            "output": self.output,
+            "reasoning": self.reasoning,
+            "estimated": self.is_estimated,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSummary:
+    """The model calls; distributions are over the calls that succeeded."""
+
+    n_calls: int = 0
+    n_attempts: int = 0
+    status: Mapping[str, int] = field(
+        default_factory=lambda: {"ok": 0, "error": 0, "truncated": 0, "cancelled": 0, "abandoned": 0}
+    )
+    n_buffered: int = 0  # asked to stream, and the whole answer came in one read
+    ttfb_ns: Distribution | None = None
+    ttft_ns: Distribution | None = None
+    time_to_first_answer_ns: Distribution | None = None
+    tpot_ns: Distribution | None = None
+    chunk_gap_ns: Distribution | None = None
+    output_tokens_per_s: Distribution | None = None
+    tokens: TokenCounts = TokenCounts()
+    phases_ns: Mapping[str, float | None] = field(default_factory=dict)  # mean per successful call
+    phase_sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # phase -> source -> calls
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "calls": self.n_calls,
+            "attempts": self.n_attempts,
+            "status": dict(self.status),
+            "buffered": self.n_buffered,
+            "ttfb_ms": _dist_ms(self.ttfb_ns),
+            "ttft_ms": _dist_ms(self.ttft_ns),
+            "time_to_first_answer_ms": _dist_ms(self.time_to_first_answer_ns),
+            "tpot_ms": _dist_ms(self.tpot_ns),
+            "chunk_gap_ms": _dist_ms(self.chunk_gap_ns),
+            "output_tokens_per_s": (
+                None if self.output_tokens_per_s is None else self.output_tokens_per_s.to_dict()
+            ),
+            "tokens": self.tokens.to_dict(),
+            "phases_ms": {name: _ms(self.phases_ns.get(name)) for name in PHASES},
+            "phase_sources": {name: dict(sources) for name, sources in self.phase_sources.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Amplification:
+    """How many model calls, and how much resent prompt, one request costs.
+
+    Over the requests that ran an agent; where none did, over all requests with a model call.
+    """
+
+    n_requests: int = 0
+    is_agent: bool = False  # True: the requests that ran an agent
+    model_calls: PerRequest | None = None
+    attempts: PerRequest | None = None
+    sequential_depth: PerRequest | None = None  # generation calls on the critical path
+    parallelism: float | None = None  # sum of generation durations over their union
+    prompt_tokens_resent_ratio: float | None = None  # an estimate
+    cached_prompt_ratio: float | None = None
+    time_amplification: PerRequest | None = None  # critical-path generation time over the median single call
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+
+        def dist(value: PerRequest | None) -> JsonDict | None:
+            return None if value is None else value.to_dict()
+
+        return {
+            "requests": self.n_requests,
+            "agent": self.is_agent,
+            "model_calls": dist(self.model_calls),
+            "attempts": dist(self.attempts),
+            "sequential_depth": dist(self.sequential_depth),
+            "parallelism": self.parallelism,
+            "prompt_tokens_resent_ratio": self.prompt_tokens_resent_ratio,
+            "cached_prompt_ratio": self.cached_prompt_ratio,
+            "time_amplification": dist(self.time_amplification),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """How the requests' durations would change: a replay, and so an estimate."""
+
+    change: str  # "rerank x0.5"
+    request_p50_change_ratio: float  # -0.1: a tenth shorter
+    request_p95_change_ratio: float
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "change": self.change,
+            "request_p50_change_ratio": self.request_p50_change_ratio,
+            "request_p95_change_ratio": self.request_p95_change_ratio,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that stands out, the figures behind it, and what to do next."""
+
+    id: str
+    severity: Severity
+    text: str
+    evidence: Mapping[str, Any]  # the figures for it, and the one against it, by name with unit
+    next_step: str
+
+    def to_dict(self) -> JsonDict:
+        """Return the JSON form."""
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "text": self.text,
+            "evidence": dict(self.evidence),
+            "next_step": self.next_step,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the time of the requests went, and what would help."""
+
+    evidence: Evidence = Evidence()
+    request: RequestSummary = RequestSummary()
+    stages: tuple[StageRow, ...] = ()  # largest critical-path share first; request, agent, step before them
+    unattributed: Unattributed = Unattributed()
+    generation: GenerationSummary = field(default_factory=GenerationSummary)
+    amplification: Amplification = Amplification()
+    what_if: tuple[WhatIf, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def to_dict(self) -> JsonDict:
+        """Return the report as JSON-ready data, `hotspan report --format json`: times in milliseconds."""
+        return {
+            "schema": SCHEMA,
+            "evidence": self.evidence.to_dict(),
+            "request": self.request.to_dict(),
+            "stages": [row.to_dict() for row in self.stages],
+            "unattributed": self.unattributed.to_dict(),
+            "generation": self.generation.to_dict(),
+            "amplification": self.amplification.to_dict(),
+            "what_if": [item.to_dict() for item in self.what_if],
+            "findings": [item.to_dict() for item in self.findings],
+        }
