@@ -1,3 +1,114 @@
-"""Hotspan: where the time of a RAG or agent request goes, from the application through the engine."""
+"""Hotspan: where the time of a RAG or agent request goes, from the application through the engine.
+
+    import hotspan
+
+    hotspan.configure(file="run.jsonl")
+
+    @hotspan.request
+    def answer(question): ...
+
+    @hotspan.retrieval("faiss", top_k=20)
+    def search(vector): ...
+
+Then `hotspan report run.jsonl`.  Importing this package imports neither the command line nor numpy, httpx or
+an exporter; they come with the first use of a name that needs them.
+"""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hotspan import _wiring as _wiring
+from hotspan.tracer.config import configure, flush, shutdown
+from hotspan.tracer.errors import (
+    ConfigurationError,
+    EngineError,
+    HotspanError,
+    MissingDependencyError,
+    StreamError,
+    TraceFileError,
+    UnusableTraceError,
+)
+from hotspan.tracer.recorder import FlushResult
+from hotspan.tracer.stage import (
+    agent,
+    context_assembly,
+    current,
+    embedding,
+    generation,
+    propagate,
+    request,
+    rerank,
+    retrieval,
+    stage,
+    step,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from hotspan.analysis import Report, analyse, load
+    from hotspan.tracer.clients.llm import AsyncLLMClient, LLMClient
+    from hotspan.tracer.receiver import Receiver as receiver  # noqa: N813 - a verb to users: `with hotspan.receiver()`
+    from hotspan.tracer.record import Trace
+
+# name -> module that has it; imported on first use
+_LAZY = {
+    "AsyncLLMClient": ("hotspan.tracer.clients.llm", "AsyncLLMClient"),
+    "LLMClient": ("hotspan.tracer.clients.llm", "LLMClient"),
+    "Report": ("hotspan.analysis", "Report"),
+    "Trace": ("hotspan.tracer.record", "Trace"),
+    "analyse": ("hotspan.analysis", "analyse"),
+    "load": ("hotspan.analysis", "load"),
+    "receiver": ("hotspan.tracer.receiver", "Receiver"),
+}
+
+__all__ = [
+    "AsyncLLMClient",
+    "ConfigurationError",
+    "EngineError",
+    "FlushResult",
+    "HotspanError",
+    "LLMClient",
+    "MissingDependencyError",
+    "Report",
+    "StreamError",
+    "Trace",
+    "TraceFileError",
+    "UnusableTraceError",
+    "agent",
+    "analyse",
+    "configure",
+    "context_assembly",
+    "current",
+    "embedding",
+    "flush",
+    "generation",
+    "load",
+    "propagate",
+    "receiver",
+    "request",
+    "rerank",
+    "retrieval",
+    "shutdown",
+    "stage",
+    "step",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata  # noqa: PLC0415 - reads files; only who asks pays
+
+        return metadata.version("hotspan")
+    if name not in _LAZY:
+        msg = f"module 'hotspan' has no attribute {name!r}"
+        raise AttributeError(msg)
+    module, attribute = _LAZY[name]
+    found = globals()[name] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

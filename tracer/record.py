@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-AttributeValue = str | bool | int | float | bytes | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"] | None
+AttributeValue = (
+    str | bool | int | float | bytes | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"] | None
+)
 Attributes = Mapping[str, AttributeValue]
 Kind = Literal["unspecified", "internal", "server", "client", "producer", "consumer"]
 Status = Literal["unset", "ok", "error"]

@@ -29,7 +29,9 @@ ENVELOPES: Final = frozenset({REQUEST, AGENT, STEP})  # their own critical-path 
 
 # --- Hotspan: any stage -------------------------------------------------------------------------------
 STAGE: Final = "hotspan.stage"  # the stage's name
-OUTCOME: Final = "hotspan.outcome"  # cancelled | abandoned | truncated | interrupted; absent: ok, or the status
+OUTCOME: Final = (
+    "hotspan.outcome"  # cancelled | abandoned | truncated | interrupted; absent: ok, or the status
+)
 STREAM_ITEMS: Final = "hotspan.stream.items"  # items that a traced stream yielded
 STREAM_BUSY_NS: Final = "hotspan.stream.busy_ns"  # time inside the producer
 STREAM_HOLD_NS: Final = "hotspan.stream.hold_ns"  # time between a yielded item and the next pull
@@ -47,11 +49,14 @@ HEADERS_NS: Final = "hotspan.generation.headers_ns"  # send to the response's he
 TTFB_NS: Final = "hotspan.generation.ttfb_ns"  # send to the first byte of the body
 TTFT_NS: Final = "hotspan.generation.ttft_ns"  # send to the first token of any kind
 TTFA_NS: Final = "hotspan.generation.time_to_first_answer_ns"  # send to the first content token
-LAST_TOKEN_NS: Final = "hotspan.generation.last_token_ns"  # send to the last token
+LAST_TOKEN_NS: Final = "hotspan.generation.last_token_ns"  # noqa: S105 - send to the last token; no password
 TPOT_NS: Final = "hotspan.generation.tpot_ns"  # time per output token after the first
 CHUNK_GAPS_NS: Final = "hotspan.generation.chunk_gaps_ns"  # gaps between token-bearing chunks, in order
 CHUNKS: Final = "hotspan.generation.chunks"  # token-bearing chunks
 TOKENS_ESTIMATED: Final = "hotspan.generation.tokens_estimated"  # true: output tokens are counted chunks
+USAGE_DISAGREES: Final = (
+    "hotspan.generation.usage_disagrees"  # true: usage says fewer tokens than chunks came
+)
 BUFFERED: Final = "hotspan.generation.buffered"  # true: asked to stream, and every chunk came in one read
 ATTEMPTS: Final = "hotspan.generation.attempts"  # HTTP attempts of this call
 BACKOFF_NS: Final = "hotspan.generation.backoff_ns"  # from the first attempt's start to the last one's
@@ -62,7 +67,9 @@ HOTSPAN_VERSION: Final = "hotspan.version"  # resource: the library's version
 CONVENTION: Final = "hotspan.genai_convention"  # resource: the GenAI conventions' version that was written
 SAMPLE_RATIO: Final = "hotspan.sample_ratio"  # resource: share of requests that were traced
 LOST_SPANS: Final = "hotspan.lost_spans"  # resource of a line without spans: spans lost since the line before
-OVERHEAD_NS: Final = "hotspan.overhead_per_span_ns"  # resource: measured cost of one span on the calling thread
+OVERHEAD_NS: Final = (
+    "hotspan.overhead_per_span_ns"  # resource: measured cost of one span on the calling thread
+)
 ORIGINAL_LENGTH: Final = "hotspan.original_length"  # suffix of a key: length of a value that was cut
 
 # --- OpenTelemetry: resource and general --------------------------------------------------------------

@@ -1,0 +1,30 @@
+"""Which exporter serves which setting: capture does not know exporters, so its face hands them in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hotspan.tracer import config
+
+if TYPE_CHECKING:
+    from hotspan.tracer.config import Settings
+    from hotspan.tracer.recorder import Exporter
+
+
+def _file(settings: Settings) -> Exporter | None:
+    if settings.file is None:
+        return None
+    from hotspan.exporters.files import FileExporter  # noqa: PLC0415 - only who writes a file pays
+
+    return FileExporter(settings.file)
+
+
+def _otlp(settings: Settings) -> Exporter | None:
+    if settings.otlp is None:
+        return None
+    from hotspan.exporters.otlp import OtlpExporter  # noqa: PLC0415 - imports the OTLP exporters
+
+    return OtlpExporter(settings.otlp, protocol=settings.protocol)
+
+
+config.factories.update(file=_file, otlp=_otlp)
