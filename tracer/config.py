@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,7 @@ from hotspan.tracer.record import Resource
 from hotspan.tracer.recorder import Channel, Exporter, FlushResult, Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 EXIT_TIMEOUT_S: Final = 2.0
 PROTOCOLS: Final = ("http/protobuf", "grpc")
@@ -248,6 +249,30 @@ def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
         result = recorder.shutdown(timeout)
         recording_.install(None)
         return result
+
+
+@contextmanager
+def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
+    """Record to `exporter` alone inside the `with` block, then restore what was configured before."""
+    global _settings, _configured, _active  # noqa: PLW0603 - one configuration per process
+    before = (
+        _settings,
+        _configured,
+        _active,
+        recording_.installed(),
+        spans.keep_messages,
+        spans.sample_bound,
+    )
+    recorder = Recorder(_resource(new), [Channel(exporter, "memory")])
+    recording_.install(recorder)
+    _settings, _configured, _active = _checked(new), True, True
+    spans.keep_messages, spans.sample_bound = new.capture_content, round(new.sample_ratio * 2**64)
+    try:
+        yield recorder
+    finally:
+        recorder.shutdown(EXIT_TIMEOUT_S)
+        _settings, _configured, _active, outer, spans.keep_messages, spans.sample_bound = before
+        recording_.install(outer)
 
 
 def _forget_parent() -> None:
