@@ -1,0 +1,111 @@
+"""The report for a terminal: where the time went and what would help, on the first screen.
+
+Evidence, request, stages, generation, agent, what would help: the same words, order and numbers as in every
+other rendering.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from hotspan.exporters.reports import evidence, figures, model_calls, palette
+from hotspan.exporters.reports.advice import advice
+from hotspan.exporters.reports.marks import Marks
+from hotspan.exporters.reports.screen import Screen, pack
+from hotspan.exporters.reports.stage_table import stage_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from hotspan.analysis.report import Report
+
+_LABEL_CELLS: Final = 13
+_GAP: Final = "   "
+_FILE_CELLS: Final = 40
+
+
+def render(report: Report, screen: Screen) -> str:
+    """Return the report as text, fitted to the screen, every line ended."""
+    marks = Marks()
+    return screen.print(_parts(report, screen, marks))
+
+
+def _parts(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
+    yield from _evidence(report, screen)
+    yield _labelled("Request", [_request(report, marks)], screen)
+    if report.stages:
+        yield ""
+        yield stage_table(report, screen, marks)
+        if failed := _failed_calls(report):
+            yield Text(screen.text(failed), palette.WARNING if screen.colour else "")
+    if report.generation.n_calls:
+        yield ""
+        yield _labelled("Generation", model_calls.generation(report.generation, marks), screen)
+    if lines := model_calls.amplification(report.amplification, marks):
+        yield _labelled("Agent" if report.amplification.is_agent else "Model calls", lines, screen)
+    if report.findings or report.what_if:
+        yield ""
+        yield from advice(report, screen, marks)
+    if legend := marks.legend():
+        yield ""
+        yield Text(screen.text(legend), "dim")
+
+
+def _evidence(report: Report, screen: Screen) -> Iterator[RenderableType]:
+    first, *rest = evidence.summary(report.evidence)
+    name = screen.name(first, min(max(_FILE_CELLS, screen.width - 60), screen.width))
+    parts = [name, *map(screen.text, rest)]
+    yield from (Text(line) for line in pack(parts, screen.text(" · "), screen.width))
+    for trouble in evidence.troubles(report.evidence):
+        yield _bulleted("!", screen.text(trouble), palette.WARNING if screen.colour else "")
+    if report.evidence.has_random_weights:
+        models = ", ".join(screen.name(model, _FILE_CELLS) for model in report.evidence.models) or "the model"
+        yield Text(f"{models}: random weights, so its words are noise; its timing is real")
+
+
+def _bulleted(bullet: str, text: str, style: str = "") -> RenderableType:
+    grid = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
+    grid.add_row(Text(bullet, style), Text(text, style))
+    return grid
+
+
+def _labelled(label: str, lines: Iterable[Sequence[str]], screen: Screen) -> RenderableType:
+    grid = Table.grid(padding=0, pad_edge=False)
+    grid.add_column(width=_LABEL_CELLS, no_wrap=True)
+    room = screen.width - _LABEL_CELLS
+    packed = (text for parts in lines for text in pack(map(screen.text, parts), _GAP, room))
+    for index, text in enumerate(packed):
+        grid.add_row(Text("" if index else label, "bold"), Text(text))
+    return grid
+
+
+def _request(report: Report, marks: Marks) -> list[str]:
+    summary = report.request
+    if summary.n == 0:
+        return ["no complete request in the file: shares of a request cannot be computed"]
+    outcome = f"{figures.counted(summary.n_errors, 'error')}, {summary.n_cancelled:,} cancelled"
+    if summary.duration_ns is None:
+        return ["no request succeeded", outcome]
+    percentiles = [f"{name} {marks.percentile(summary.duration_ns, name)}" for name in ("p50", "p95", "p99")]
+    return [*percentiles, outcome]
+
+
+def _failed_calls(report: Report) -> str:
+    failed = [
+        f"{row.stage} {', '.join(_failures(row.n_errors, row.n_cancelled))}"
+        for row in report.stages
+        if row.n_errors or row.n_cancelled
+    ]
+    return f"Not in the percentiles: {'; '.join(failed)}" if failed else ""
+
+
+def _failures(n_errors: int, n_cancelled: int) -> Iterator[str]:
+    if n_errors:
+        yield figures.counted(n_errors, "error")
+    if n_cancelled:
+        yield f"{n_cancelled:,} cancelled"

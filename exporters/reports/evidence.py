@@ -1,0 +1,83 @@
+"""What the figures rest on, in words: one quiet line when all is well, a line a trouble when not."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from hotspan.exporters.reports import figures
+from hotspan.exporters.reports.figures import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hotspan.analysis.report import Evidence
+
+_MOST_WARNINGS: Final = 10
+_NOTABLE_OVERHEAD_RATIO: Final = 0.01
+
+
+def summary(evidence: Evidence) -> list[str]:
+    """Return the parts of the evidence line; the first names the files."""
+    parts = [_files(evidence), counted(evidence.n_requests, "request")]
+    spans = counted(evidence.n_spans, "span")
+    parts.append(spans if any(_incomplete(evidence)) else f"{spans}, all complete")
+    if evidence.overhead_per_span_ns is not None:
+        cost = figures.duration(evidence.overhead_per_span_ns)
+        ratio = evidence.overhead_ratio or 0.0
+        share = f" ({figures.percent(ratio)} of request time)" if ratio >= _NOTABLE_OVERHEAD_RATIO else ""
+        parts.append(f"tracing cost {cost} a span{share}")
+    return [part for part in parts if part]
+
+
+def troubles(evidence: Evidence) -> list[str]:
+    """Return what makes the figures less than they should be, the worst first; empty when all is well."""
+    counted_troubles = [sentence for sentence in _incomplete(evidence) if sentence]
+    counted_troubles += [sentence for sentence in _repaired(evidence) if sentence]
+    warnings = list(evidence.warnings[:_MOST_WARNINGS])
+    hidden = len(evidence.warnings) - len(warnings)
+    if hidden:
+        warnings.append(f"{counted(hidden, 'more warning')}: --format json lists all")
+    return counted_troubles + warnings
+
+
+def _files(evidence: Evidence) -> str:
+    if not evidence.files:
+        return ""
+    name = PurePath(evidence.files[0]).name or evidence.files[0]
+    others = len(evidence.files) - 1
+    return f"{name} and {counted(others, 'more file')}" if others else name
+
+
+def _incomplete(evidence: Evidence) -> Iterator[str]:
+    if n := evidence.n_dropped_spans:
+        yield f"{counted(n, 'span')} lost by the traced program: calls and times below are too low"
+    if n := evidence.n_partial_traces:
+        yield f"{counted(n, 'partial trace')} (the root is missing): counted per stage, in no request figure"
+    if n := evidence.n_orphan_spans:
+        yield f"{counted(n, 'orphaned span')}: the parent is not in the file"
+    if n := evidence.n_unfinished_spans:
+        yield f"{counted(n, 'unfinished span')} (no end): counted, in no percentile"
+    if n := evidence.n_invalid_spans:
+        yield f"{counted(n, 'invalid span')} (impossible id or time): counted, in no percentile"
+    if evidence.is_sampled:
+        ratio = evidence.sample_ratio
+        share = "a part" if ratio is None else figures.percent(ratio)
+        yield f"sampled: {share} of the requests were traced, counts below are of those"
+
+
+def _repaired(evidence: Evidence) -> Iterator[str]:
+    if n := evidence.n_late_spans:
+        yield f"{counted(n, 'late span')}: what lies after the parent's end is in no request's 100 %"
+    if n := evidence.n_twin_spans:
+        yield f"{counted(n, 'call')} written by two instrumentations, counted once (a guess)"
+    if n := evidence.n_duplicate_spans:
+        yield f"{counted(n, 'duplicated span')}: identical copies, counted once"
+    if n := evidence.n_same_id_spans:
+        yield f"{counted(n, 'span')} share an id with another that differs: all kept"
+    if n := evidence.n_cycles_cut:
+        yield f"{counted(n, 'loop')} of parents cut at the span that starts last"
+    if n := evidence.n_engine_spans - evidence.n_engine_joined:
+        yield f"{counted(n, 'engine span')} joined to no model call: their phases are in no figure"
+    if n := evidence.n_engine_clipped:
+        yield f"{counted(n, 'engine span')} longer than the client's own measure: cut to it"

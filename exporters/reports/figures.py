@@ -1,0 +1,125 @@
+"""Numbers as a reader sees them: three significant digits and a unit on every figure.
+
+Absent is `None` in and a dash out, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_ROUGH_FROM_RATIO: Final = 0.0995  # what is printed as 10 %
+ABSENT: Final = "\N{EN DASH}"
+
+# Largest first, so that the first unit that fits is the one to use.
+UNITS_NS: Final = (
+    ("h", 3_600_000_000_000),
+    ("min", 60_000_000_000),
+    ("s", 10**9),
+    ("ms", 10**6),
+    ("µs", 10**3),
+    ("ns", 1),
+)
+_SECONDS_UP_TO: Final = 600  # 83.4 s reads better than 1.39 min; beyond ten minutes it no longer does
+
+
+def significant(value: float) -> str:
+    """Return a number with three significant digits, without an exponent, thousands separated.
+
+    Zeros at the end stay, because they are digits that were measured: 5.1 is `5.10`, 0.05 is `0.0500`.
+    Zero itself is `0`.
+    """
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.3g}")  # first, so that 9.996 counts its digits as 10.0
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{decimals}f}"
+
+
+def duration(ns: float | None, unit: str | None = None) -> str:
+    """Return a duration with its unit: `412 ms`, `1.84 s`.
+
+    Args:
+        ns: Nanoseconds; None where nothing was measured.
+        unit: One of `UNITS_NS`, as `common_unit` chose it for a column; None for the one that suits best.
+    """
+    if ns is None:
+        return ABSENT
+    unit = unit or _unit_of(ns)
+    return f"{significant(ns / dict(UNITS_NS)[unit])} {unit}"
+
+
+def common_unit(durations_ns: Iterable[float | None]) -> str | None:
+    """Return the unit in which every duration of a column is readable, or None when there is none.
+
+    Readable is from 0.1 up to 1,000 of the unit.  Of several such units, the largest.
+    """
+    known = [abs(ns) for ns in durations_ns if ns]
+    for unit, size in UNITS_NS:
+        if known and unit not in ("h", "min") and all(size / 10 <= ns < 999.5 * size for ns in known):
+            return unit
+    return None
+
+
+def _unit_of(ns: float) -> str:
+    magnitude = abs(float(f"{ns:.3g}"))  # rounded first: 999.9 µs is 1.00 ms
+    if 10**9 <= magnitude < _SECONDS_UP_TO * 10**9:
+        return "s"
+    return next((unit for unit, size in UNITS_NS if magnitude >= size), "ns")
+
+
+def count(n: int | None) -> str:
+    """Return a whole number, thousands separated: `12,400`."""
+    return ABSENT if n is None else f"{n:,}"
+
+
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun in the right form: `1 request`, `50 requests`."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def mean(value: float | None) -> str:
+    """Return a mean of counts: three significant digits, no unit."""
+    return ABSENT if value is None else significant(value)
+
+
+def percent(ratio: float | None) -> str:
+    """Return a ratio as percent with one decimal: `78.1 %`."""
+    return ABSENT if ratio is None else f"{100 * ratio:,.1f} %"
+
+
+def rough_percent(ratio: float | None) -> str:
+    """Return a ratio as percent for running text: `62 %`, below ten with one decimal."""
+    if ratio is None:
+        return ABSENT
+    decimals = 0 if ratio == 0 or ratio >= _ROUGH_FROM_RATIO else 1
+    return f"{100 * ratio:.{decimals}f} %"
+
+
+def tenths_of_percent(ratios: Sequence[float], total: int | None = None) -> list[int]:
+    """Round ratios to tenths of a percent so that they add up as printed.
+
+    Largest remainder: each is rounded down, and the tenths that are missing go to those that lost most.
+
+    Args:
+        ratios: Shares of one whole, each in [0, 1].
+        total: What the tenths add up to; None for the rounded sum of the ratios (1000 where that is 1).
+
+    Returns:
+        One number per ratio, at most one away from it when `total` is their rounded sum.
+    """
+    exact = [1000 * ratio for ratio in ratios]
+    tenths = [math.floor(value) for value in exact]
+    missing = (round(math.fsum(exact)) if total is None else total) - sum(tenths)
+    by_loss = sorted(range(len(exact)), key=lambda i: (tenths[i] - exact[i], i))
+    for turn in range(min(max(missing, 0), len(exact))):
+        tenths[by_loss[turn]] += 1
+    return tenths
+
+
+def tokens_per_second(value: float | None) -> str:
+    """Return an output speed: `208 tokens/s`."""
+    return ABSENT if value is None else f"{significant(value)} tokens/s"

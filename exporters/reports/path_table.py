@@ -1,0 +1,61 @@
+"""The critical path of one request as a list: what it waited for, in order of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from hotspan.exporters.reports import figures, palette
+
+if TYPE_CHECKING:
+    from hotspan.exporters.reports.request_view import PathSegment, RequestView
+    from hotspan.exporters.reports.screen import Screen
+
+_SHOWN_FROM_RATIO: Final = 0.005  # shorter stretches stand together in one line at the end
+_MOST_STRETCHES: Final = 30
+_OTHER_CELLS: Final = 32  # start, time, share and the gaps
+_NAME_CELLS: Final = (12, 48)
+
+
+def path_table(view: RequestView, screen: Screen) -> Table:
+    """Return the stretches of the critical path; their printed shares add up to 100.0 %."""
+    long, short = _by_length(view, screen)
+    short_ns = sum(segment.end_ns - segment.start_ns for segment in short)
+    whole = max(view.duration_ns, 1)
+    times = [segment.end_ns - segment.start_ns for segment in long] + [short_ns]
+    tenths = figures.tenths_of_percent([time / whole for time in times])
+    width = max(_NAME_CELLS[0], min(screen.width - _OTHER_CELLS, _NAME_CELLS[1]))
+    table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True)
+    for _ in range(3):
+        table.add_column(justify="right", no_wrap=True)
+    table.add_row(*(Text(title, "bold") for title in ("Critical path", "start", "time", "share")))
+    for segment, time, share in zip(long, times, tenths, strict=False):
+        style = palette.colour(segment.stage) if screen.colour else ""
+        name = Text(screen.name(_name(segment), width), style)
+        table.add_row(name, *_figures(screen, segment.start_ns, time, share))
+    if short:
+        name = Text(figures.counted(len(short), "shorter stretch", "shorter stretches"), "dim")
+        table.add_row(name, *_figures(screen, None, short_ns, tenths[-1]))
+    return table
+
+
+def _by_length(view: RequestView, screen: Screen) -> tuple[list[PathSegment], list[PathSegment]]:
+    least = 0.0 if screen.wide else _SHOWN_FROM_RATIO * view.duration_ns
+    if not screen.wide and len(view.path) > _MOST_STRETCHES:
+        lengths = sorted((segment.end_ns - segment.start_ns for segment in view.path), reverse=True)
+        least = max(least, lengths[_MOST_STRETCHES - 1])
+    long = [segment for segment in view.path if segment.end_ns - segment.start_ns >= least]
+    return long, [segment for segment in view.path if segment.end_ns - segment.start_ns < least]
+
+
+def _name(segment: PathSegment) -> str:
+    is_said = segment.stage is None or segment.stage in segment.name
+    return segment.name if is_said else f"{segment.stage}: {segment.name}"
+
+
+def _figures(screen: Screen, start_ns: int | None, time_ns: int, tenths: int) -> list[Text]:
+    start = "" if start_ns is None else figures.duration(start_ns, None if start_ns else "ms")
+    return [Text(screen.text(text)) for text in (start, figures.duration(time_ns), f"{tenths / 10:.1f} %")]

@@ -1,0 +1,149 @@
+"""One request laid out to be looked at: its spans in order, and its critical path through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from hotspan.analysis.calls import NO_OWNER, Calls, calls_of
+from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.critical_path import Segment, critical_path
+from hotspan.analysis.engine import BY_TRACE, EngineAccount, account_of
+from hotspan.analysis.repair import repair
+from hotspan.analysis.tree import NO_PARENT, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from hotspan.tracer.record import SpanRecord, Trace
+
+
+class PathSegment(NamedTuple):
+    """A stretch of the critical path; offsets from the start of the request."""
+
+    span_id: str
+    name: str
+    stage: str | None  # whose time it is: the nearest stage at or above the span
+    start_ns: int
+    end_ns: int
+
+
+class ViewSpan(NamedTuple):
+    """One span of the request, as measured; offsets from the start of the request."""
+
+    span: SpanRecord
+    stage: str | None  # the nearest stage at or above the span
+    is_staged: bool  # whether that is the span itself
+    outcome: str
+    depth: int  # 0 for the root
+    start_ns: int | None  # None for an inference server's span: its clock is its own
+    end_ns: int | None
+    path: tuple[tuple[int, int], ...] = ()  # where the critical path lies on the span itself
+    engine: EngineAccount | None = None  # what an inference server says in this span
+
+    @property
+    def path_ns(self) -> int:
+        """Time on the critical path that is the span's own."""
+        return sum(end - start for start, end in self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """One request: what `hotspan show` renders."""
+
+    trace_id: str
+    name: str
+    duration_ns: int
+    outcome: str
+    is_partial: bool  # the true root is not in the file: this is a part of a request
+    why: str  # how it was chosen: "the slowest of 50 requests"
+    spans: tuple[ViewSpan, ...]  # depth first, siblings in order of start
+    path: tuple[PathSegment, ...]  # tiles the request: no gap, no overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The root of a request, or of a part of one whose true root is missing."""
+
+    trace: Trace
+    tree: Tree
+    index: int
+    is_partial: bool
+
+    @property
+    def duration_ns(self) -> int:
+        """Duration of the request."""
+        return self.tree.duration_ns(self.index)
+
+
+def roots_of(trace: Trace) -> Iterator[Root]:
+    """Yield the roots in a trace, partial ones last; a root with no stage at or below it is no request."""
+    tree, _ = repair(trace)
+    calls = calls_of(tree)
+    for roots, is_partial in ((tree.roots, False), (tree.partial_roots, True)):
+        for index in roots:
+            if calls.has_stages[index]:
+                yield Root(trace, tree, index, is_partial)
+
+
+def view(root: Root, why: str) -> RequestView:
+    """Return a request as it is shown."""
+    tree, span = root.tree, root.tree.spans[root.index]
+    calls = calls_of(tree)
+    segments = critical_path(tree, root.index)
+    return RequestView(
+        trace_id=tree.trace_id,
+        name=span.name,
+        duration_ns=root.duration_ns,
+        outcome=outcome_of(span),
+        is_partial=root.is_partial,
+        why=why,
+        spans=tuple(_spans(tree, calls, root.index, segments)),
+        path=tuple(_path(tree, calls, root.index, segments)),
+    )
+
+
+def _path(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> Iterator[PathSegment]:
+    zero = tree.starts[root]
+    for index, start, end in segments:
+        span = tree.spans[index]
+        yield PathSegment(span.span_id, span.name, _stage(calls, index), start - zero, end - zero)
+
+
+def _spans(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> Iterator[ViewSpan]:
+    zero = tree.starts[root]
+    on_path = _path_by_span(segments, zero)
+    engines = _engines_by_anchor(tree)
+    waiting = [(root, 0)]
+    while waiting:
+        index, depth = waiting.pop()
+        span = tree.spans[index]
+        start, end = span.start_ns - zero, (span.end_ns or span.start_ns) - zero
+        stage = _stage(calls, index)
+        is_staged, path = calls.owners[index] == index, tuple(on_path.get(index, ()))
+        yield ViewSpan(span, stage, is_staged, outcome_of(span), depth, start, end, path)
+        for engine in engines.get(index, ()):
+            account = account_of(engine, BY_TRACE)
+            yield ViewSpan(engine, stage, False, outcome_of(engine), depth + 1, None, None, (), account)
+        children = sorted(tree.children[index], key=lambda child: tree.spans[child].start_ns, reverse=True)
+        waiting.extend((child, depth + 1) for child in children)
+
+
+def _stage(calls: Calls, index: int) -> str | None:
+    owner = calls.owners[index]
+    return None if owner == NO_OWNER else calls.stages[owner]
+
+
+def _path_by_span(segments: Sequence[Segment], zero: int) -> Mapping[int, list[tuple[int, int]]]:
+    on_path: dict[int, list[tuple[int, int]]] = {}
+    for index, start, end in segments:
+        on_path.setdefault(index, []).append((start - zero, end - zero))
+    return on_path
+
+
+def _engines_by_anchor(tree: Tree) -> Mapping[int, list[SpanRecord]]:
+    engines: dict[int, list[SpanRecord]] = {}
+    for engine in tree.engine_spans:
+        if engine.anchor != NO_PARENT:
+            engines.setdefault(engine.anchor, []).append(engine.span)
+    return engines

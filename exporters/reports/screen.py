@@ -1,0 +1,130 @@
+"""What the reader's screen can show: its width, its characters, its colours.
+
+Renderers ask a `Screen`, never a stream: the same report and the same screen give the same text.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TextIO, cast
+
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+
+from hotspan.exporters.reports import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+ColourSystem = Literal["standard", "256", "truecolor"]
+
+DEFAULT_WIDTH: Final = 80  # of a pipe, a file, and a terminal that does not say
+_NARROWEST, _WIDEST = 20, 400
+_WHOLE_NAMES: Final = 4000  # cells of a line when names are not to be cut
+_PROBE: Final = "\N{EN DASH}…·→µ█▌"  # an encoding that holds these holds everything that we draw with
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The abilities of one output."""
+
+    width: int = DEFAULT_WIDTH  # terminal cells
+    encoding: str = "utf-8"
+    draws: bool = False  # a terminal: bars and waterfalls are drawn
+    colour: ColourSystem | None = None
+    wide: bool = False  # names are printed whole, and lines as long as that takes
+
+    @classmethod
+    def of(cls, stream: TextIO, *, wide: bool = False, environ: Mapping[str, str] = os.environ) -> Screen:
+        """Return what a stream can show; `NO_COLOR`, `COLUMNS` and `TERM` are respected."""
+        probe = Console(file=stream)
+        return cls(
+            width=_width(environ, probe),
+            encoding=_encoding(stream, environ),
+            draws=probe.is_terminal,
+            colour=None if probe.no_color else cast("ColourSystem | None", probe.color_system),
+            wide=wide,
+        )
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether the encoding holds the symbols of a report; without them it is plain ASCII."""
+        return names.encodable(_PROBE, self.encoding) == _PROBE
+
+    def text(self, text: str) -> str:
+        """Return any text so that it can be printed here: no control characters, nothing unencodable."""
+        encoding = self.encoding if self.has_symbols else "ascii"
+        return names.encodable(names.printable(text), encoding)
+
+    def name(self, name: str, width: int) -> str:
+        """Return a name from a trace, printable and cut in the middle to a number of cells."""
+        shown = self.text(name) or names.UNNAMED
+        return shown if self.wide else names.cut(shown, width, "…" if self.has_symbols else "..")
+
+    def bar(self, ratio: float, width: int) -> str:
+        """Return a bar of at most `width` cells for a ratio in [0, 1]; at least a sliver when it is not 0."""
+        if not self.has_symbols:
+            return "#" * min(width, max(round(ratio * width), 1 if ratio > 0 else 0))
+        eighths = min(8 * width, max(round(8 * ratio * width), 1 if ratio > 0 else 0))
+        return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+    def print(self, parts: Iterable[RenderableType]) -> str:
+        """Return the parts as this screen shows them, one below the other, every line ended."""
+        buffer = io.StringIO()
+        console = self._console(buffer)
+        for part in parts:
+            console.print(part, soft_wrap=self.wide)
+        lines = buffer.getvalue().removesuffix("\n").split("\n")
+        return "".join(f"{line.rstrip(' ')}\n" for line in lines)
+
+    def measure(self, part: RenderableType) -> int:
+        """Return how many cells the part would like to have."""
+        return self._console(io.StringIO()).measure(part).maximum
+
+    def _console(self, file: io.StringIO) -> Console:
+        return Console(
+            file=file,
+            width=_WHOLE_NAMES if self.wide else self.width,
+            height=25,  # rich ignores the width of a dumb terminal unless it has the height too
+            force_terminal=self.colour is not None,
+            color_system=self.colour,
+            no_color=self.colour is None,
+            legacy_windows=False,
+            force_jupyter=False,
+            markup=False,
+            highlight=False,
+            emoji=False,
+        )
+
+
+def pack(parts: Iterable[str], gap: str, width: int) -> list[str]:
+    """Join parts to lines of at most `width` cells, broken only between parts.
+
+    A part that is wider than a line stands on a line of its own, whole.
+    """
+    lines: list[str] = []
+    for part in parts:
+        if lines and cell_len(lines[-1] + gap + part) <= width:
+            lines[-1] += gap + part
+        else:
+            lines.append(part)
+    return lines
+
+
+def _width(environ: Mapping[str, str], probe: Console) -> int:
+    columns = environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        width = int(columns[:9])
+    else:
+        width = probe.size.width if probe.is_terminal and not probe.is_dumb_terminal else DEFAULT_WIDTH
+    return max(_NARROWEST, min(width, _WIDEST))
+
+
+def _encoding(stream: TextIO, environ: Mapping[str, str]) -> str:
+    # Under LC_ALL=C Python writes UTF-8 all the same (PEP 540).  Whoever sets it asked for ASCII.
+    asked = environ.get("PYTHONIOENCODING") or environ.get("PYTHONUTF8")
+    if environ.get("LC_ALL") in ("C", "POSIX") and not asked:
+        return "ascii"
+    return getattr(stream, "encoding", None) or "utf-8"

@@ -1,0 +1,67 @@
+"""Where a command's words go: results to standard output, the rest to standard error."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from hotspan.exporters.reports.names import printable
+
+if TYPE_CHECKING:
+    from hotspan.exporters.reports.screen import Screen
+
+
+def screen(*, wide: bool = False) -> Screen:
+    """Return what standard output can show."""
+    from hotspan.exporters.reports.screen import Screen  # noqa: PLC0415 - rich comes with the first rendering
+
+    return Screen.of(stdout(), wide=wide)
+
+
+def emit(text: str) -> None:
+    """Write a result to standard output; what its encoding cannot hold is written as an escape."""
+    stream = stdout()
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def stdout() -> TextIO:
+    """Return standard output, or the null device in a process that was started without one."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the process
+    return sys.stdout
+
+
+def printable_lines(message: str) -> str:
+    """Return a message of one or more lines without anything that acts on the terminal."""
+    return printable(message, keep="\n\t")
+
+
+def sentence_of(error: OSError) -> str:
+    """Return what the operating system refused, in a sentence."""
+    what = error.strerror or str(error) or type(error).__name__
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{what[:1].lower()}{what[1:]}."
+
+
+def is_broken_pipe(error: OSError) -> bool:
+    """Whether the reader of a pipe has gone."""
+    return error.errno == errno.EPIPE
+
+
+def flush() -> None:
+    """Write out what standard output still holds, so that a failure is met here and not at exit."""
+    stdout().flush()
+
+
+def abandon_stdout() -> None:
+    """Let nothing more be written to a standard output whose reader has gone, not even at exit."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)

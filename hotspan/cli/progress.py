@@ -1,0 +1,50 @@
+"""A sign of life on standard error while work takes long."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PATIENCE_S = 1.0
+
+
+@contextmanager
+def progress(what: str, *, patience_s: float = _PATIENCE_S) -> Iterator[None]:
+    """Show a moving bar while the block runs, once that takes longer than a second.
+
+    Nothing is written when standard error is no terminal, and nothing is left behind when the block ends.
+
+    Args:
+        what: What is being done: `Reading run.jsonl`.
+        patience_s: Seconds before the bar appears.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+    watcher = threading.Thread(
+        target=_show, args=(what, done, patience_s), name="hotspan-progress", daemon=True
+    )
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _show(what: str, done: threading.Event, patience_s: float) -> None:
+    if done.wait(patience_s):
+        return
+    from rich.console import Console  # noqa: PLC0415 - only slow work pays for it
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task(what, total=None)
+        done.wait()

@@ -1,0 +1,41 @@
+"""`hotspan show`: one request as a waterfall with its critical path."""
+
+from __future__ import annotations
+
+import click
+
+import hotspan
+from hotspan.cli.options import examples, format_option, wide_option
+from hotspan.cli.output import emit, screen
+from hotspan.cli.progress import progress
+from hotspan.exporters.reports import json, waterfall
+from hotspan.exporters.reports.choose import choose
+
+
+@click.command(
+    epilog=examples(
+        ("hotspan show run.jsonl", "the slowest request"),
+        ("hotspan show --percentile 50 run.jsonl", "a typical one"),
+        ("hotspan show run.jsonl 4bf92f35", "the one whose trace id begins like this"),
+        ("hotspan show --format json run.jsonl", "for another program"),
+    )
+)
+@click.argument("file")
+@click.argument("trace", required=False)
+@click.option(
+    "--percentile",
+    type=click.FloatRange(0, 100, min_open=True),
+    default=100.0,
+    show_default="100, the slowest",
+    help="Show the request at this percentile of all durations.",
+)
+@format_option
+@wide_option
+def show(file: str, trace: str | None, percentile: float, output_format: str, *, wide: bool) -> None:
+    """Show one request of FILE as a waterfall with its critical path: by default the slowest.
+
+    TRACE is the id of a trace, or the beginning of one; '-' as FILE is standard input.
+    """
+    with progress(f"Reading {file}"):
+        view = choose(hotspan.load(file), trace, percentile)
+    emit(json.render_request(view) if output_format == "json" else waterfall.render(view, screen(wide=wide)))
