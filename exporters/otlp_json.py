@@ -1,0 +1,297 @@
+"""Span records as OTLP/JSON text, one `{"resourceSpans": […]}` object per line.
+
+The form is that of the OpenTelemetry Collector's file exporter: camelCase names, ids in hex, enums as
+numbers, 64-bit integers as strings, fields that hold nothing left out.  What JSON or OTLP cannot hold is
+written so that it can be read again: NaN and the infinities as strings (as protobuf's JSON does), a lone
+surrogate as U+FFFD, an integer beyond 64 bits as a `stringValue` with all its digits.
+
+Why it is written by hand: nearly all of a span's JSON is the same from span to span (field names, attribute
+keys, stage and model names), so text that was quoted once is looked up the next time.  Building the same
+objects as dicts and encoding those takes 1.5 times as long; the quoting itself is msgspec's.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from hotspan.tracer.record import KINDS, STATUSES, Attributes, Event, Link, Resource, Scope, SpanRecord
+
+MAX_LINE_CHARS: Final = 1 << 20  # a line is closed before the span that would make it longer
+MAX_DEPTH: Final = 16  # lists and maps nested deeper are cut: a list may hold itself
+
+_MAX_CACHED = 4096
+_MAX_CACHED_CHARS = 64
+_MAX_UINT32, _MAX_UINT64 = (1 << 32) - 1, (1 << 64) - 1
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+_STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
+
+_encode = msgspec.json.Encoder().encode
+_texts: dict[str, str] = {}  # short text -> the same as a JSON string
+_heads: dict[str, str] = {}  # attribute key -> '{"key":"…","value":'
+
+_Owner = TypeVar("_Owner", Resource, Scope)
+_Groups = dict[tuple[str, str], dict[tuple[str, str], list[str]]]
+_resources: dict[int, tuple[Resource, tuple[str, str]]] = {}
+_scopes: dict[int, tuple[Scope, tuple[str, str]]] = {}
+
+
+def clean_text(text: str) -> str:
+    """Return the text with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def in_int64(value: int) -> bool:
+    """Return whether the integer fits OTLP's only integer type."""
+    return _MIN_INT64 <= value <= _MAX_INT64
+
+
+def lines(spans: Iterable[SpanRecord]) -> Iterator[str]:
+    """Yield the spans as lines of OTLP/JSON, each ending in a newline, grouped by resource and scope.
+
+    A line holds up to `MAX_LINE_CHARS` characters of spans; a span that is larger has a line of its own.
+    """
+    groups: _Groups = {}
+    n_chars = 0
+    group: list[str] = []
+    resource = scope = None
+    for span in spans:
+        text = span_json(span)
+        if n_chars and n_chars + len(text) > MAX_LINE_CHARS:
+            yield _line(groups)
+            groups, n_chars, resource = {}, 0, None
+        if span.resource is not resource or span.scope is not scope:
+            resource, scope = span.resource, span.scope
+            scopes = groups.setdefault(_frame(_resources, resource, _resource_frame), {})
+            group = scopes.setdefault(_frame(_scopes, scope, _scope_frame), [])
+        group.append(text)
+        n_chars += len(text)
+    if groups:
+        yield _line(groups)
+
+
+def resource_line(resource: Resource) -> str:
+    """Return a line that says something of a process and holds no span."""
+    return _line({_resource_frame(resource): {}})
+
+
+def _line(groups: _Groups) -> str:
+    resource_spans = []
+    for (resource, resource_tail), scopes in groups.items():
+        scope_spans = ",".join(f"{scope}{','.join(spans)}{tail}" for (scope, tail), spans in scopes.items())
+        resource_spans.append(f"{resource}{scope_spans}{resource_tail}")
+    return f'{{"resourceSpans":[{",".join(resource_spans)}]}}\n'
+
+
+# --- Resource and scope: what stands before and after the spans of a group ----------------------------
+def _frame(
+    cache: dict[int, tuple[_Owner, tuple[str, str]]], owner: _Owner, make: Callable[[_Owner], tuple[str, str]]
+) -> tuple[str, str]:
+    # By identity: all spans of a process share one object, and attributes have no hash.  The cache holds the
+    # object, so its id is not given to another one.
+    found = cache.get(id(owner))
+    if found is None:
+        if len(cache) >= _MAX_CACHED:
+            cache.clear()
+        found = cache[id(owner)] = (owner, make(owner))
+    return found[1]
+
+
+def _resource_frame(resource: Resource) -> tuple[str, str]:
+    attributes = f'"attributes":{attributes_json(resource.attributes)}' if resource.attributes else ""
+    return f'{{"resource":{{{attributes}}},"scopeSpans":[', f"]{_schema(resource.schema_url)}}}"
+
+
+def _scope_frame(scope: Scope) -> tuple[str, str]:
+    fields = [f'"name":{quoted(scope.name)}'] if scope.name else []
+    if scope.version:
+        fields.append(f'"version":{quoted(scope.version)}')
+    if scope.attributes:
+        fields.append(f'"attributes":{attributes_json(scope.attributes)}')
+    return f'{{"scope":{{{",".join(fields)}}},"spans":[', f"]{_schema(scope.schema_url)}}}"
+
+
+def _schema(url: str) -> str:
+    return f',"schemaUrl":{quoted(url)}' if url else ""
+
+
+# --- One span -----------------------------------------------------------------------------------------
+def span_json(span: SpanRecord) -> str:
+    """Return one span as an OTLP/JSON object."""
+    parent = f',"parentSpanId":"{span.parent_id}"' if span.parent_id else ""
+    state = f',"traceState":{quoted(span.trace_state)}' if span.trace_state else ""
+    flags = f',"flags":{span.flags & _MAX_UINT32}' if span.flags else ""
+    end = f',"endTimeUnixNano":"{_time(span.end_ns)}"' if span.end_ns else ""
+    attributes = f',"attributes":{attributes_json(span.attributes)}' if span.attributes else ""
+    events = f',"events":[{",".join(map(_event_json, span.events))}]' if span.events else ""
+    links = f',"links":[{",".join(map(_link_json, span.links))}]' if span.links else ""
+    dropped = (
+        _dropped(span) if span.n_dropped_attributes or span.n_dropped_events or span.n_dropped_links else ""
+    )
+    status = "{}" if span.status == "unset" and not span.status_message else _status_json(span)
+    return (
+        f'{{"traceId":"{span.trace_id}","spanId":"{span.span_id}"{state}{parent}{flags},"name":{quoted(span.name)},'
+        f'"kind":{_KIND_NUMBERS[span.kind]},"startTimeUnixNano":"{_time(span.start_ns)}"{end}{attributes}'
+        f'{events}{links}{dropped},"status":{status}}}'
+    )
+
+
+def _dropped(span: SpanRecord) -> str:
+    return (
+        _count("droppedAttributesCount", span.n_dropped_attributes)
+        + _count("droppedEventsCount", span.n_dropped_events)
+        + _count("droppedLinksCount", span.n_dropped_links)
+    )
+
+
+def _status_json(span: SpanRecord) -> str:
+    message = f'"message":{quoted(span.status_message)}' if span.status_message else ""
+    code = f'"code":{_STATUS_NUMBERS[span.status]}' if span.status != "unset" else ""
+    return f"{{{message}{',' if message and code else ''}{code}}}"
+
+
+def _event_json(event: Event) -> str:
+    attributes = f',"attributes":{attributes_json(event.attributes)}' if event.attributes else ""
+    dropped = _count("droppedAttributesCount", event.n_dropped_attributes)
+    return f'{{"timeUnixNano":"{_time(event.time_ns)}","name":{quoted(event.name)}{attributes}{dropped}}}'
+
+
+def _link_json(link: Link) -> str:
+    state = f',"traceState":{quoted(link.trace_state)}' if link.trace_state else ""
+    attributes = f',"attributes":{attributes_json(link.attributes)}' if link.attributes else ""
+    return f'{{"traceId":"{link.trace_id}","spanId":"{link.span_id}"{state}{attributes}}}'
+
+
+def _count(name: str, number: int) -> str:
+    # An unsigned field: a negative count (seen in other writers' files) makes a whole file unreadable.
+    return f',"{name}":{min(number, _MAX_UINT32)}' if number > 0 else ""
+
+
+def _time(time_ns: int) -> int:
+    return time_ns if 0 <= time_ns <= _MAX_UINT64 else 0
+
+
+# --- Attributes ---------------------------------------------------------------------------------------
+def attributes_json(attributes: Attributes) -> str:
+    """Return attributes as OTLP's list of key-value objects."""
+    pieces = []
+    items: Iterable[tuple[str, Any]] = attributes.items()  # Any: narrowed below by the exact type
+    for key, value in items:
+        head = _heads.get(key) or _head(key)
+        # The exact type first: it is one comparison, and four types are nearly all that there is.
+        kind = type(value)
+        if kind is str:
+            pieces.append(f'{head}{{"stringValue":{_texts.get(value) or quoted(value)}}}}}')
+        elif kind is int and _MIN_INT64 <= value <= _MAX_INT64:
+            pieces.append(f'{head}{{"intValue":"{value}"}}}}')
+        elif kind is bool:
+            pieces.append(f'{head}{{"boolValue":true}}}}' if value else f'{head}{{"boolValue":false}}}}')
+        elif kind is float:
+            pieces.append(f"{head}{_float_json(value, 0)}}}")
+        else:
+            pieces.append(f"{head}{value_json(value)}}}")
+    return f"[{','.join(pieces)}]"
+
+
+def value_json(value: object, depth: int = 0) -> str:
+    """Return any value as an OTLP `AnyValue` object; what OTLP has no type for, as its text."""
+    if depth > MAX_DEPTH:
+        return '{"stringValue":"…"}'
+    if value is None:
+        return "{}"
+    for kind, write in _WRITERS:
+        if isinstance(value, kind):
+            return write(value, depth)
+    # numpy's scalars and arrays, without importing numpy
+    as_python = getattr(value, "tolist", None)
+    return value_json(as_python(), depth + 1) if callable(as_python) else _str_json(_text_of(value), depth)
+
+
+def _bool_json(value: bool, _depth: int) -> str:  # noqa: FBT001 -- the value itself
+    return '{"boolValue":true}' if value else '{"boolValue":false}'
+
+
+def _int_json(value: int, _depth: int) -> str:
+    return f'{{"intValue":"{int(value)}"}}' if in_int64(value) else f'{{"stringValue":"{int(value)}"}}'
+
+
+def _float_json(value: float, _depth: int) -> str:
+    if math.isfinite(value):
+        return f'{{"doubleValue":{float(value)!r}}}'
+    return (
+        '{"doubleValue":"NaN"}' if math.isnan(value) else f'{{"doubleValue":"{"-" * (value < 0)}Infinity"}}'
+    )
+
+
+def _str_json(value: str, _depth: int) -> str:
+    return f'{{"stringValue":{quoted(str(value))}}}'
+
+
+def _bytes_json(value: bytes | bytearray | memoryview, _depth: int) -> str:
+    return f'{{"bytesValue":"{base64.b64encode(value).decode("ascii")}"}}'
+
+
+def _map_json(value: Mapping[object, object], depth: int) -> str:
+    pairs = (f"{_head(_text_of(key))}{value_json(item, depth + 1)}}}" for key, item in value.items())
+    return f'{{"kvlistValue":{{"values":[{",".join(pairs)}]}}}}'
+
+
+def _sequence_json(value: Sequence[object], depth: int) -> str:
+    if set(map(type, value)) == {int} and all(map(in_int64, cast("Sequence[int]", value))):
+        # The gaps of a long stream: hundreds of numbers at once.
+        numbers = '"},{"intValue":"'.join(map(str, value))
+        return f'{{"arrayValue":{{"values":[{{"intValue":"{numbers}"}}]}}}}'
+    items = ",".join([value_json(item, depth + 1) for item in value])
+    return f'{{"arrayValue":{{"values":[{items}]}}}}'
+
+
+# In this order: a bool is an int, and text and bytes are sequences.
+_WRITERS: tuple[tuple[type | tuple[type, ...], Callable[..., str]], ...] = (
+    (bool, _bool_json),
+    (int, _int_json),
+    (float, _float_json),
+    (str, _str_json),
+    ((bytes, bytearray, memoryview), _bytes_json),
+    (Mapping, _map_json),
+    (Sequence, _sequence_json),
+)
+
+
+def _text_of(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 -- any object's own __str__; its fault must not cost the span
+        return f"<{type(value).__name__}>"
+
+
+def _head(key: str) -> str:
+    head = f'{{"key":{quoted(_text_of(key))},"value":'
+    if len(head) <= _MAX_CACHED_CHARS:
+        if len(_heads) >= _MAX_CACHED:
+            _heads.clear()
+        _heads[key] = head
+    return head
+
+
+def quoted(text: str) -> str:
+    """Return the text as a JSON string, quotes included."""
+    found = _texts.get(text)
+    if found is not None:
+        return found
+    try:
+        made = _encode(text).decode()
+    except UnicodeEncodeError:
+        made = _encode(clean_text(text)).decode()
+    if len(text) <= _MAX_CACHED_CHARS:
+        if len(_texts) >= _MAX_CACHED:
+            _texts.clear()
+        _texts[text] = made
+    return made
