@@ -59,6 +59,7 @@ class Evidence:
     n_orphan_spans: int = 0  # spans whose parent is not in the files
     n_twin_spans: int = 0  # calls written by two instrumentations, one of them left out
     n_late_spans: int = 0  # spans that reach beyond their parent's end
+    n_early_spans: int = 0  # spans that start before their parent
     n_invalid_spans: int = 0  # spans that end before they start, or have no usable id or time
     n_unfinished_spans: int = 0  # spans without an end
     n_cycles_cut: int = 0  # self-parents and loops of parents
@@ -90,6 +91,7 @@ class Evidence:
             "orphan_spans": self.n_orphan_spans,
             "twin_spans": self.n_twin_spans,
             "late_spans": self.n_late_spans,
+            "early_spans": self.n_early_spans,
             "invalid_spans": self.n_invalid_spans,
             "unfinished_spans": self.n_unfinished_spans,
             "cycles_cut": self.n_cycles_cut,
@@ -173,6 +175,7 @@ class StageRow:
     critical_path_ns: int | None  # None for request, agent and step: theirs is `unattributed`
     critical_path_ratio: float | None
     phases: tuple[PhaseRow, ...] = ()  # of the generation row only
+    first_call_ns: int | None = None  # duration of the call that started first, of those that succeeded
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
@@ -189,6 +192,7 @@ class StageRow:
             "self_ms": _ms(self.self_ns),
             "critical_path_ms": _ms(self.critical_path_ns),
             "critical_path_ratio": self.critical_path_ratio,
+            "first_call_ms": _ms(self.first_call_ns),
         }
         if self.phases:
             row["phases"] = [phase.to_dict() for phase in self.phases]

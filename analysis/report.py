@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.amplification import amplification
+from hotspan.analysis.collect import Collector, StageTotals
+from hotspan.analysis.evidence import evidence_of
+from hotspan.analysis.findings import findings
+from hotspan.analysis.generation import account_for, phase_rows, summarise
 from hotspan.analysis.model import (
     PHASES,
     Amplification,
@@ -16,7 +24,14 @@ from hotspan.analysis.model import (
     Unattributed,
     WhatIf,
 )
-from hotspan.analysis.percentiles import Distribution, PerRequest
+from hotspan.analysis.percentiles import Distribution, PerRequest, distribution, per_request
+from hotspan.analysis.what_if import stages_halved
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hotspan.tracer.record import Trace
 
 __all__ = [
     "PHASES",
@@ -33,4 +48,87 @@ __all__ = [
     "TokenCounts",
     "Unattributed",
     "WhatIf",
+    "analyse",
 ]
+
+
+def analyse(traces: Iterable[Trace]) -> Report:
+    """Return where the time of the requests went, and what would help.
+
+    Args:
+        traces: From `hotspan.load`, or any other iterable; read once, one trace at a time, not changed.  What
+            a reader's `.evidence` says goes into the report's.
+
+    Source: docs/definitions.md, for every figure.
+    """
+    collector = Collector()
+    for trace in traces:
+        collector.add(trace)
+    collector.join_by_request_id()
+    accounts = account_for(collector.model_calls)
+    phases = phase_rows(accounts, collector.request_ns)
+    stages = _stage_rows(collector, phases)
+    halved = [row.stage for row in stages if row.critical_path_ns]
+    report = Report(
+        evidence=evidence_of(collector, accounts, getattr(traces, "evidence", None)),
+        request=_requests(collector),
+        stages=stages,
+        unattributed=Unattributed(
+            collector.unattributed_ns, _ratio(collector.unattributed_ns, collector.request_ns)
+        ),
+        generation=summarise(collector.model_calls, accounts),
+        amplification=amplification(collector.request_calls),
+        what_if=stages_halved(collector.timelines, halved),
+    )
+    return replace(report, findings=findings(report))
+
+
+def _requests(collector: Collector) -> RequestSummary:
+    outcomes = collector.request_outcomes
+    return RequestSummary(
+        n=collector.n_requests,
+        n_errors=outcomes["error"] + outcomes["truncated"],
+        n_cancelled=outcomes["cancelled"] + outcomes["abandoned"] + outcomes["interrupted"],
+        duration_ns=distribution(collector.request_durations_ns),
+    )
+
+
+def _stage_rows(collector: Collector, phases: tuple[PhaseRow, ...]) -> tuple[StageRow, ...]:
+    rows = [
+        _stage_row(stage, totals, collector, phases if stage == semconv.GENERATION else ())
+        for stage, totals in collector.stages.items()
+    ]
+    return tuple(sorted(rows, key=_row_order))
+
+
+def _row_order(row: StageRow) -> tuple[int, int, str]:
+    # Envelopes from the outside in, then the stages by their share.
+    if row.stage in semconv.ENVELOPES:
+        return 0, semconv.STAGES.index(row.stage), row.stage
+    return 1, -(row.critical_path_ns or 0), row.stage
+
+
+def _stage_row(
+    stage: str, totals: StageTotals, collector: Collector, phases: tuple[PhaseRow, ...]
+) -> StageRow:
+    is_envelope = stage in semconv.ENVELOPES
+    without = collector.n_requests - len(totals.calls_per_request)
+    return StageRow(
+        stage=stage,
+        n_calls=totals.n_calls,
+        n_errors=totals.n_errors,
+        n_cancelled=totals.n_cancelled,
+        calls_per_request=per_request([*totals.calls_per_request, *[0] * without]),
+        duration_ns=distribution(totals.durations_ns),
+        busy_ns=totals.busy_ns,
+        wall_ns=totals.wall_ns,
+        self_ns=totals.self_ns,
+        critical_path_ns=None if is_envelope else totals.critical_ns,
+        critical_path_ratio=None if is_envelope else _ratio(totals.critical_ns, collector.request_ns),
+        phases=phases,
+        first_call_ns=None if totals.first_call is None else totals.first_call[1],
+    )
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -61,6 +61,9 @@ BUFFERED: Final = "hotspan.generation.buffered"  # true: asked to stream, and ev
 ATTEMPTS: Final = "hotspan.generation.attempts"  # HTTP attempts of this call
 BACKOFF_NS: Final = "hotspan.generation.backoff_ns"  # from the first attempt's start to the last one's
 ENGINE: Final = "hotspan.engine"  # vllm | transformers | llamacpp | …: what answered, where it is known
+RANDOM_WEIGHTS: Final = (
+    "hotspan.model.random_weights"  # true: the model's words are noise, its timing is real
+)
 
 # --- Hotspan: the process, and the quality of what it wrote -------------------------------------------
 HOTSPAN_VERSION: Final = "hotspan.version"  # resource: the library's version
@@ -88,6 +91,7 @@ EXCEPTION_EVENT: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
 EXCEPTION_STACKTRACE: Final = "exception.stacktrace"
+EXCEPTION_ESCAPED: Final = "exception.escaped"  # true: it left the span
 
 # --- OpenTelemetry GenAI ------------------------------------------------------------------------------
 OPERATION: Final = "gen_ai.operation.name"

@@ -1,1 +1,98 @@
-"""Readers of trace files, one per format; `sniff` chooses by content."""
+"""Readers: from trace files to `Trace`s, one file per format, chosen by content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.readers.documents import documents
+from hotspan.analysis.readers.otlp_json import Decoder, LostNote, RefusedSpan
+from hotspan.analysis.readers.source import Source
+from hotspan.tracer import semconv
+from hotspan.tracer.record import SpanRecord, Trace
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["ReadEvidence", "TraceReader", "load"]
+
+_MAX_WARNINGS = 20
+
+
+@dataclass(slots=True)
+class ReadEvidence:
+    """What a reader saw beside the spans that it handed on; final when the traces are exhausted."""
+
+    files: tuple[str, ...] = ()
+    n_dropped_spans: int = 0  # that a writer noted as lost
+    n_refused_spans: int = 0  # without a usable id or time
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, message: str) -> None:
+        """Keep a warning; of very many only the first ones and the fact."""
+        if len(self.warnings) < _MAX_WARNINGS:
+            self.warnings.append(message)
+        elif len(self.warnings) == _MAX_WARNINGS:
+            self.warnings.append(f"more than {_MAX_WARNINGS} warnings: the rest is not shown")
+
+
+class TraceReader(Iterator[Trace]):
+    """Traces of one or several files, spans of one trace together wherever they lay.
+
+    Iterate it once.  `evidence` says afterwards what was lost, refused or cut.
+    """
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self.evidence = ReadEvidence(files=tuple(source.name for source in sources))
+        self._sources = sources
+        self._traces = self._read()
+
+    def __next__(self) -> Trace:
+        return next(self._traces)
+
+    def _read(self) -> Iterator[Trace]:
+        spans_of: dict[str, list[SpanRecord]] = {}
+        for source in self._sources:
+            for span in self._spans(source):
+                spans_of.setdefault(span.trace_id, []).append(span)
+        while spans_of:
+            # In the order of first appearance, and each let go when it was handed on.
+            trace_id = next(iter(spans_of))
+            yield Trace(trace_id, spans_of.pop(trace_id))
+
+    def _spans(self, source: Source) -> Iterator[SpanRecord]:
+        decoder = Decoder()
+        for item in documents(source, decoder.decode, self.evidence.warn):
+            if isinstance(item, SpanRecord):
+                yield item
+            elif isinstance(item, RefusedSpan):
+                self._refuse(source, item)
+            else:
+                self._note_loss(item)
+
+    def _refuse(self, source: Source, item: RefusedSpan) -> None:
+        self.evidence.n_refused_spans += 1
+        if self.evidence.n_refused_spans <= _MAX_WARNINGS // 4:
+            self.evidence.warn(f"{source.name}: {item.reason}; it is left out and counted as invalid")
+
+    def _note_loss(self, item: LostNote) -> None:
+        lost = item.resource.attributes.get(semconv.LOST_SPANS)
+        if isinstance(lost, int):
+            self.evidence.n_dropped_spans += lost
+
+
+def load(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> TraceReader:
+    """Read the traces of one or several files; `-` is standard input.
+
+    OTLP/JSON: one object, an array, or one per line; plain or gzip-compressed; told by content.  Spans of one
+    trace that lie in different lines or files come together.  A half-written last line, as a killed process
+    leaves it, costs itself only and is said in `.evidence.warnings`.
+
+    Returns:
+        An iterator of `Trace`, in the order of first appearance, with `.evidence` after it is exhausted.
+
+    Raises:
+        TraceFileError: A file is missing, empty, binary, a directory, or of no format that is read.
+    """
+    return TraceReader(tuple(Source(item) for item in (path, *more)))

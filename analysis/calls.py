@@ -1,0 +1,103 @@
+"""Stages and calls of a tree: whose time a span's time is, and what counts as one call.
+
+Rules: docs/definitions.md#trace-request-stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.classify import stage_of
+from hotspan.analysis.tree import NO_PARENT, Tree
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NO_OWNER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What the spans of a tree are; index i is span i of the tree."""
+
+    stages: Sequence[str | None]  # a root that says none is a `request`
+    owners: Sequence[int]  # nearest span at or above i that has a stage; NO_OWNER where there is none
+    tops: Sequence[int]  # outermost span of i's call; NO_OWNER for a span without a stage
+    staged_children: Sequence[Sequence[int]]  # nearest descendants that have a stage
+    has_stages: Sequence[bool]  # for a root: whether any span at or below it says a stage
+
+    def is_call(self, index: int) -> bool:
+        """Return whether a call begins with this span."""
+        return self.tops[index] == index
+
+
+def calls_of(tree: Tree) -> Calls:
+    """Return the stages and calls of a tree."""
+    n = len(tree.spans)
+    stages = [stage_of(span) for span in tree.spans]
+    has_stages = _roots_with_stages(tree, stages)
+    for root in tree.roots:
+        if stages[root] is None:
+            stages[root] = semconv.REQUEST
+    owners, tops = [NO_OWNER] * n, [NO_OWNER] * n
+    staged_children: list[list[int]] = [[] for _ in range(n)]
+    for index in range(n):  # parents come first
+        parent = tree.parents[index]
+        above = owners[parent] if parent != NO_PARENT else NO_OWNER
+        if stages[index] is None:
+            owners[index] = above
+            continue
+        owners[index] = tops[index] = index
+        if above != NO_OWNER:
+            staged_children[above].append(index)
+            if _is_same_call(tree, stages, above, index):
+                tops[index] = tops[above]
+    return Calls(stages, owners, tops, staged_children, has_stages)
+
+
+def _roots_with_stages(tree: Tree, stages: Sequence[str | None]) -> list[bool]:
+    found = [stage is not None for stage in stages]
+    for index in range(len(found) - 1, -1, -1):  # children come last
+        if found[index] and tree.parents[index] != NO_PARENT:
+            found[tree.parents[index]] = True
+    return found
+
+
+def _is_same_call(tree: Tree, stages: Sequence[str | None], above: int, index: int) -> bool:
+    if stages[above] != stages[index]:
+        return False
+    # An agent below an agent of another name is a call of its own.
+    return stages[index] != semconv.AGENT or tree.spans[above].name == tree.spans[index].name
+
+
+def attempts_of(tree: Tree, calls: Calls) -> dict[int, list[int]]:
+    """Return the innermost spans of every generation call, by its outermost span, in order of start."""
+    has_inner = set()
+    members: dict[int, list[int]] = {}
+    for index, stage in enumerate(calls.stages):
+        if stage != semconv.GENERATION:
+            continue
+        top = calls.tops[index]
+        members.setdefault(top, []).append(index)
+        if top != index:
+            has_inner.add(_nearest_staged_above(tree, calls, index))
+    return {
+        top: sorted((i for i in inside if i not in has_inner), key=lambda i: tree.spans[i].start_ns)
+        for top, inside in members.items()
+    }
+
+
+def nearest(tree: Tree, calls: Calls, index: int, stage: str) -> int:
+    """Return the nearest span of a stage at or above a span; NO_OWNER where there is none."""
+    while index != NO_PARENT:
+        owner = calls.owners[index]
+        if owner == NO_OWNER or calls.stages[owner] == stage:
+            return owner
+        index = tree.parents[owner]
+    return NO_OWNER
+
+
+def _nearest_staged_above(tree: Tree, calls: Calls, index: int) -> int:
+    return calls.owners[tree.parents[index]]

@@ -1,0 +1,90 @@
+"""What a span is: its stage, an engine's own account, and how it ended.
+
+The first rule that matches decides; docs/definitions.md#trace-request-stage has them in words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hotspan.tracer.record import SpanRecord
+
+Outcome = Literal["ok", "error", "truncated", "cancelled", "abandoned", "interrupted"]
+
+# (attribute key, value -> stage), in order of trust.  A value of None says: this span has no stage.
+_RULES: Final[tuple[tuple[str, Mapping[str, str | None]], ...]] = (
+    (
+        semconv.OPENINFERENCE_KIND,
+        {
+            "LLM": semconv.GENERATION,
+            "EMBEDDING": semconv.EMBEDDING,
+            "RETRIEVER": semconv.RETRIEVAL,
+            "RERANKER": semconv.RERANK,
+            "AGENT": semconv.AGENT,
+            "TOOL": semconv.TOOL,
+            "CHAIN": None,
+            "GUARDRAIL": None,
+            "EVALUATOR": None,
+            "PROMPT": None,
+        },
+    ),
+    (
+        semconv.OPERATION,
+        {
+            "chat": semconv.GENERATION,
+            "text_completion": semconv.GENERATION,
+            "generate_content": semconv.GENERATION,
+            "embeddings": semconv.EMBEDDING,
+            "retrieval": semconv.RETRIEVAL,
+            "execute_tool": semconv.TOOL,
+            "invoke_agent": semconv.AGENT,
+        },
+    ),
+)
+_OUTCOMES: Final[Mapping[object, Outcome]] = {
+    semconv.CANCELLED: "cancelled",
+    semconv.ABANDONED: "abandoned",
+    semconv.TRUNCATED: "truncated",
+    semconv.INTERRUPTED: "interrupted",
+}
+_ENGINE_KEYS: Final = frozenset({
+    semconv.ENGINE_QUEUE_S,
+    semconv.ENGINE_PREFILL_S,
+    semconv.ENGINE_DECODE_S,
+    semconv.ENGINE_INFERENCE_S,
+    semconv.ENGINE_E2E_S,
+})  # fmt: skip
+
+
+def stage_of(span: SpanRecord) -> str | None:
+    """Return the stage that the span itself says it is, or `None` where it says none."""
+    attributes = span.attributes
+    own = attributes.get(semconv.STAGE)
+    if isinstance(own, str) and own:
+        return own
+    for key, stages in _RULES:
+        value = attributes.get(key)
+        if isinstance(value, str) and value in stages:
+            return stages[value]
+    return None
+
+
+def is_engine_span(span: SpanRecord) -> bool:
+    """Return whether an inference server wrote the span, as its account of one model call."""
+    attributes = span.attributes
+    if semconv.STAGE in attributes:
+        return False
+    return span.name == semconv.VLLM_SPAN_NAME or not _ENGINE_KEYS.isdisjoint(attributes)
+
+
+def outcome_of(span: SpanRecord) -> Outcome:
+    """Return how the span ended; only `ok` enters a percentile."""
+    said = _OUTCOMES.get(span.attributes.get(semconv.OUTCOME))
+    if said is not None:
+        return said
+    return "error" if span.status == "error" else "ok"

@@ -1,0 +1,234 @@
+"""Adds up traces, one at a time: what a report is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.amplification import RequestCalls
+from hotspan.analysis.calls import NO_OWNER, Calls, attempts_of, calls_of, nearest
+from hotspan.analysis.classify import Outcome, outcome_of
+from hotspan.analysis.critical_path import critical_path
+from hotspan.analysis.engine import BY_REQUEST_ID, BY_TRACE, EngineAccount, account_of
+from hotspan.analysis.generation import ModelCall
+from hotspan.analysis.repair import Repairs, repair
+from hotspan.analysis.self_time import self_times, union_ns
+from hotspan.analysis.tree import NO_PARENT, Tree
+from hotspan.analysis.what_if import Timeline, timeline_of
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hotspan.tracer.record import Resource, SpanRecord, Trace
+
+_CANCELLED: frozenset[Outcome] = frozenset({"cancelled", "abandoned", "interrupted"})
+
+
+@dataclass(slots=True)
+class StageTotals:
+    """One stage, summed over what was read so far."""
+
+    durations_ns: list[int] = field(default_factory=list)  # of the calls that succeeded
+    n_calls: int = 0
+    n_errors: int = 0
+    n_cancelled: int = 0
+    busy_ns: int = 0
+    wall_ns: int = 0
+    self_ns: int = 0
+    critical_ns: int = 0
+    calls_per_request: list[int] = field(default_factory=list)  # of requests with at least one
+    first_call: tuple[int, int] | None = None  # start and duration of the first that succeeded, ns
+
+    def add_call(self, span: SpanRecord) -> None:
+        """Count one call, as it was measured."""
+        outcome = outcome_of(span)
+        self.n_calls += 1
+        self.busy_ns += span.duration_ns
+        if outcome == "ok":
+            self.durations_ns.append(span.duration_ns)
+            found = span.start_ns, span.duration_ns
+            self.first_call = min(self.first_call or found, found)
+        elif outcome in _CANCELLED:
+            self.n_cancelled += 1
+        else:
+            self.n_errors += 1
+
+
+@dataclass(slots=True)
+class Writers:
+    """What the spans' resources say about the processes that wrote them."""
+
+    n_spans_of: Counter[int] = field(default_factory=Counter)  # id of a resource -> its spans
+    resources: dict[int, Resource] = field(default_factory=dict)  # keeps them alive: their ids are keys
+
+    def add(self, span: SpanRecord) -> None:
+        """Count one span for its writer."""
+        key = id(span.resource)
+        self.n_spans_of[key] += 1
+        self.resources.setdefault(key, span.resource)
+
+    def values(self, key: str) -> list[object]:
+        """Return the distinct values of one resource attribute, in the order of first appearance."""
+        found = (resource.attributes.get(key) for resource in self.resources.values())
+        return list(dict.fromkeys(value for value in found if isinstance(value, str | int | float)))
+
+    def weighted(self, key: str) -> Iterator[tuple[float, int]]:
+        """Yield a numeric resource attribute of each writer, and how many spans it wrote."""
+        for identity, resource in self.resources.items():
+            value = resource.attributes.get(key)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield value, self.n_spans_of[identity]
+
+
+@dataclass(slots=True)
+class Collector:
+    """Everything that a report needs, added up over traces."""
+
+    stages: dict[str, StageTotals] = field(default_factory=dict)
+    request_outcomes: Counter[Outcome] = field(default_factory=Counter)
+    request_durations_ns: list[int] = field(default_factory=list)  # of those that succeeded
+    request_ns: int = 0  # duration of all requests together, however they ended
+    n_request_spans: int = 0
+    unattributed_ns: int = 0
+    model_calls: list[ModelCall] = field(default_factory=list)
+    request_calls: list[RequestCalls] = field(default_factory=list)
+    timelines: list[Timeline] = field(default_factory=list)  # of the requests that succeeded
+    repairs: Counter[str] = field(default_factory=Counter)
+    writers: Writers = field(default_factory=Writers)
+    n_traces: int = 0
+    n_partial_traces: int = 0
+    n_unstaged_traces: int = 0
+    n_engine_spans: int = 0
+    n_engine_joined: int = 0
+    warnings: list[str] = field(default_factory=list)
+    _unjoined: dict[str, EngineAccount] = field(default_factory=dict)  # by the server's request id
+
+    @property
+    def n_requests(self) -> int:
+        """Complete requests."""
+        return self.request_outcomes.total()
+
+    def add(self, trace: Trace) -> None:
+        """Take in one trace."""
+        tree, repairs = repair(trace)
+        calls = calls_of(tree)
+        self.n_traces += 1
+        self._note_repairs(repairs)
+        self.n_engine_spans += len(tree.engine_spans)
+        for span in (*tree.spans, *(engine.span for engine in tree.engine_spans)):
+            self.writers.add(span)
+        roots = [root for root in tree.roots if calls.has_stages[root]]
+        self.n_partial_traces += bool(tree.partial_roots)
+        self.n_unstaged_traces += not roots and not any(calls.has_stages[root] for root in tree.partial_roots)
+        model_calls = self._model_calls(tree, calls)
+        for index, span in enumerate(tree.spans):
+            stage = calls.stages[index]
+            if stage is not None and calls.is_call(index) and _counts(tree, calls, index):
+                self._totals(stage).add_call(span)
+        own_ns = self_times(tree, calls.staged_children)
+        for root in roots:
+            self._add_request(tree, calls, root, own_ns, model_calls)
+
+    def join_by_request_id(self) -> None:
+        """Give each call that has no engine's account yet the one with its response's id; call it last."""
+        for call in self.model_calls:
+            for response_id in call.response_ids() if call.engine is None else ():
+                if account := self._unjoined.pop(response_id, None):
+                    call.engine = account
+                    self.n_engine_joined += 1
+                    break
+
+    def _note_repairs(self, repairs: Repairs) -> None:
+        for entry in fields(repairs):
+            value = getattr(repairs, entry.name)
+            if isinstance(value, int):
+                self.repairs[entry.name] += value
+        self.warnings.extend(repairs.warnings)
+
+    def _totals(self, stage: str) -> StageTotals:
+        return self.stages.setdefault(stage, StageTotals())
+
+    def _model_calls(self, tree: Tree, calls: Calls) -> dict[int, ModelCall]:
+        attempts = attempts_of(tree, calls)
+        found = {
+            top: ModelCall(tree.spans[top], [tree.spans[index] for index in inner])
+            for top, inner in attempts.items()
+        }
+        self.model_calls.extend(found.values())
+        for engine in tree.engine_spans:
+            owner = nearest(tree, calls, engine.anchor, semconv.GENERATION)
+            account = account_of(engine.span, BY_REQUEST_ID if owner == NO_OWNER else BY_TRACE)
+            if owner == NO_OWNER:
+                self._unjoined[account.request_id or ""] = account
+                continue
+            self.n_engine_joined += 1
+            top = calls.tops[owner]
+            # The account of an attempt that failed says nothing about the one that answered.  Of several at
+            # one span, as after a retry below it, the last one answered: they come by start.
+            if owner == attempts[top][-1] or owner not in attempts[top]:
+                found[top].engine = account
+        return found
+
+    def _add_request(
+        self,
+        tree: Tree,
+        calls: Calls,
+        root: int,
+        own_ns: Sequence[int],
+        model_calls: dict[int, ModelCall],
+    ) -> None:
+        below = tree.below(root)
+        outcome = outcome_of(tree.spans[root])
+        self.request_outcomes[outcome] += 1
+        self.request_ns += tree.duration_ns(root)
+        self.n_request_spans += len(below)
+        if outcome == "ok":
+            self.request_durations_ns.append(tree.duration_ns(root))
+            self.timelines.append(timeline_of(tree, calls, root))
+        self._add_path(tree, calls, root, model_calls)
+        self._add_stages(tree, calls, below, own_ns)
+        self.request_calls.append(_request_calls(tree, calls, below, model_calls))
+
+    def _add_path(self, tree: Tree, calls: Calls, root: int, model_calls: dict[int, ModelCall]) -> None:
+        for index, start_ns, end_ns in critical_path(tree, root):
+            owner = calls.owners[index]
+            stage = calls.stages[owner]
+            if stage is None or stage in semconv.ENVELOPES:
+                self.unattributed_ns += end_ns - start_ns
+                continue
+            self._totals(stage).critical_ns += end_ns - start_ns
+            if stage == semconv.GENERATION:
+                model_calls[calls.tops[owner]].critical_ns += end_ns - start_ns
+
+    def _add_stages(self, tree: Tree, calls: Calls, below: Sequence[int], own_ns: Sequence[int]) -> None:
+        intervals: dict[str, list[tuple[int, int]]] = {}
+        for index in below:
+            stage = calls.stages[index]
+            if stage is None:
+                continue
+            self._totals(stage).self_ns += own_ns[index]
+            if calls.is_call(index):
+                intervals.setdefault(stage, []).append((tree.starts[index], tree.ends[index]))
+        for stage, covered in intervals.items():
+            totals = self._totals(stage)
+            totals.wall_ns += union_ns(covered)
+            totals.calls_per_request.append(len(covered))
+
+
+def _counts(tree: Tree, calls: Calls, index: int) -> bool:
+    """Return whether a call is to be counted: the root of a trace without any stage is not a request."""
+    return tree.parents[index] != NO_PARENT or calls.has_stages[index]
+
+
+def _request_calls(
+    tree: Tree, calls: Calls, below: Sequence[int], model_calls: dict[int, ModelCall]
+) -> RequestCalls:
+    tops = sorted((index for index in below if index in model_calls), key=lambda i: tree.spans[i].start_ns)
+    return RequestCalls(
+        calls=[model_calls[index] for index in tops],
+        agents=[nearest(tree, calls, index, semconv.AGENT) for index in tops],
+        intervals=[(tree.starts[index], tree.ends[index]) for index in tops],
+        has_agent=any(calls.stages[index] == semconv.AGENT for index in below),
+    )

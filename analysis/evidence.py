@@ -1,0 +1,116 @@
+"""What a report's figures rest on, and what a reader of it has to be told first."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.model import Evidence
+from hotspan.analysis.phases import Phases, is_disordered
+from hotspan.analysis.readers import ReadEvidence
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hotspan.analysis.collect import Collector
+    from hotspan.analysis.generation import ModelCall
+
+_MAX_WARNINGS = 50
+
+
+def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases]], read: object) -> Evidence:
+    """Return the evidence of everything that was collected.
+
+    Args:
+        collector: With all traces in it.
+        accounts: The successful model calls and their phases.
+        read: What a reader saw, where the traces came from one; anything else is ignored.
+    """
+    seen = read if isinstance(read, ReadEvidence) else ReadEvidence()
+    repairs = collector.repairs
+    ratio = min((ratio for ratio, _ in collector.writers.weighted(semconv.SAMPLE_RATIO)), default=None)
+    overhead = _overhead_ns(collector)
+    n_clipped = sum(phases.is_clipped for _, phases in accounts)
+    return Evidence(
+        files=seen.files,
+        n_spans=repairs["n_spans"] + seen.n_refused_spans,
+        n_traces=collector.n_traces,
+        n_requests=collector.n_requests,
+        n_partial_traces=collector.n_partial_traces,
+        n_unstaged_traces=collector.n_unstaged_traces,
+        n_dropped_spans=seen.n_dropped_spans,
+        n_duplicate_spans=repairs["n_duplicates"],
+        n_same_id_spans=repairs["n_same_id"],
+        n_orphan_spans=repairs["n_orphans"],
+        n_late_spans=repairs["n_late"],
+        n_early_spans=repairs["n_early"],
+        n_invalid_spans=repairs["n_invalid"] + seen.n_refused_spans,
+        n_unfinished_spans=repairs["n_unfinished"],
+        n_cycles_cut=repairs["n_cycles"],
+        n_engine_spans=collector.n_engine_spans,
+        n_engine_joined=collector.n_engine_joined,
+        n_engine_clipped=n_clipped,
+        is_sampled=ratio is not None and ratio < 1,
+        sample_ratio=ratio,
+        overhead_per_span_ns=overhead,
+        overhead_ratio=_overhead_ratio(collector, overhead),
+        services=tuple(str(value) for value in collector.writers.values(semconv.SERVICE_NAME)),
+        engines=_names(collector, semconv.ENGINE),
+        models=_names(collector, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
+        has_random_weights=any(
+            span.attributes.get(semconv.RANDOM_WEIGHTS) is True
+            for call in collector.model_calls
+            for span in (call.span, call.last)
+        ),
+        warnings=tuple(
+            [*seen.warnings, *collector.warnings, *_warnings(collector, n_clipped)][:_MAX_WARNINGS]
+        ),
+    )
+
+
+def _overhead_ns(collector: Collector) -> float | None:
+    """Return the writers' own measure of one span, each weighed by the spans that it wrote."""
+    found = list(collector.writers.weighted(semconv.OVERHEAD_NS))
+    n_spans = sum(n for _, n in found)
+    return math.fsum(cost * n for cost, n in found) / n_spans if n_spans else None
+
+
+def _overhead_ratio(collector: Collector, overhead_ns: float | None) -> float | None:
+    if overhead_ns is None or not collector.request_ns:
+        return None
+    return min(overhead_ns * collector.n_request_spans / collector.request_ns, 1.0)
+
+
+def _names(collector: Collector, *keys: str) -> tuple[str, ...]:
+    """Return the distinct values of the first of the keys that each model call has."""
+    found: dict[str, None] = {}
+    for call in collector.model_calls:
+        values = (span.attributes.get(key) for key in keys for span in (call.last, call.span))
+        name = next((value for value in values if isinstance(value, str) and value), None)
+        if name is not None:
+            found[name] = None
+    return tuple(found)
+
+
+def _warnings(collector: Collector, n_clipped: int) -> Iterator[str]:
+    n_disordered = sum(is_disordered(call.last.attributes) for call in collector.model_calls)
+    if collector.n_traces and not collector.n_requests:
+        yield (
+            "no complete request: no trace has both its root and a span with a stage; "
+            "name the stages with hotspan's decorators, or add the file that holds the roots"
+        )
+    if n_clipped:
+        yield (
+            f"{n_clipped} engine accounts are longer than the time that the client measured for the call: "
+            "they were cut to it"
+        )
+    if n_disordered:
+        yield f"{n_disordered} model calls have a last token before their first: no decode time"
+    if collector.repairs["n_early"]:
+        yield (
+            f"{collector.repairs['n_early']} spans start before their parent: the clocks of two processes "
+            "differ, or a parent is wrong; nothing was shifted"
+        )
+    if collector.repairs["n_same_id"]:
+        yield f"{collector.repairs['n_same_id']} different spans share an id: all were kept"

@@ -1,0 +1,199 @@
+"""The model calls of all traces: latencies, tokens, phases.  Only calls that succeeded enter a percentile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.classify import Outcome, outcome_of
+from hotspan.analysis.engine import EngineAccount, response_ids
+from hotspan.analysis.model import PHASES, GenerationSummary, PhaseRow, TokenCounts
+from hotspan.analysis.percentiles import Distribution, distribution
+from hotspan.analysis.phases import Phases, is_disordered, phases_of
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from hotspan.tracer.record import SpanRecord
+
+_NS_PER_S = 1_000_000_000
+_STATUSES = ("ok", "error", "truncated", "cancelled", "abandoned")
+_MIN_TOKENS = 2  # for a time per token after the first
+
+
+@dataclass(slots=True)
+class ModelCall:
+    """One generation call, with what is needed to account for it when all traces are read."""
+
+    span: SpanRecord  # outermost
+    attempts: list[SpanRecord]  # innermost spans in order of start; at least one
+    critical_ns: int = 0  # of the request's critical path, in this call
+    engine: EngineAccount | None = None
+
+    @property
+    def last(self) -> SpanRecord:
+        """The attempt that answered, or failed last."""
+        return self.attempts[-1]
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the call ended, for its caller; a wrapper that hides its attempt's failure does not mend it."""
+        outcome = outcome_of(self.span)
+        return outcome if outcome != "ok" else outcome_of(self.last)
+
+    @property
+    def n_attempts(self) -> int:
+        """Innermost spans, or the HTTP attempts that they recorded."""
+        return sum(max(1, _number(span, semconv.ATTEMPTS) or 1) for span in self.attempts)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Prompt tokens sent, over all attempts that know; `None` where none does."""
+        return self.total(semconv.INPUT_TOKENS)
+
+    def total(self, key: str) -> int | None:
+        """Return a token count over all attempts; where these say none, what the outermost span says."""
+        inner = [n for span in self.attempts if (n := _number(span, key)) is not None]
+        return sum(inner) if inner else _number(self.span, key)
+
+    def response_ids(self) -> list[str]:
+        """Return the ids under which the server may know the call."""
+        return list(response_ids([self.span, *self.attempts]))
+
+
+def account_for(calls: Iterable[ModelCall]) -> list[tuple[ModelCall, Phases]]:
+    """Return the calls that succeeded, each with its phases."""
+    return [
+        (call, phases_of(call.span, call.attempts, call.engine)) for call in calls if call.outcome == "ok"
+    ]
+
+
+def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Phases]]) -> GenerationSummary:
+    """Return what the calls say together.
+
+    Args:
+        calls: All of them, however they ended.
+        accounts: Those that succeeded, from `account_for`.
+    """
+    succeeded = [call for call, _ in accounts]
+    status = Counter(dict.fromkeys(_STATUSES, 0))
+    for call in calls:
+        outcome = call.outcome
+        status["cancelled" if outcome == "interrupted" else outcome] += 1
+    tpots = [tpot for call in succeeded if (tpot := tpot_ns(call)) is not None]
+    phases = [one for _, one in accounts]
+    return GenerationSummary(
+        n_calls=len(calls),
+        n_attempts=sum(call.n_attempts for call in calls),
+        status=dict(status),
+        n_buffered=sum(call.last.attributes.get(semconv.BUFFERED) is True for call in succeeded),
+        ttfb_ns=distribution([ns for call in succeeded if (ns := ttfb_ns(call)) is not None]),
+        ttft_ns=_distribution_of(succeeded, semconv.TTFT_NS),
+        time_to_first_answer_ns=_distribution_of(succeeded, semconv.TTFA_NS),
+        tpot_ns=distribution(tpots),
+        chunk_gap_ns=distribution([gap for call in succeeded for gap in _chunk_gaps(call)]),
+        output_tokens_per_s=distribution([_NS_PER_S / tpot for tpot in tpots if tpot > 0]),
+        tokens=_tokens(succeeded),
+        phases_ns=_phase_means(phases),
+        phase_sources=_phase_sources(phases),
+    )
+
+
+def ttfb_ns(call: ModelCall) -> float | None:
+    """Return send to the first byte: measured, or what other writers call the first chunk."""
+    measured = _number(call.last, semconv.TTFB_NS)
+    if measured is not None:
+        return measured
+    seconds = call.last.attributes.get(semconv.TIME_TO_FIRST_CHUNK)
+    return seconds * _NS_PER_S if isinstance(seconds, float) and seconds >= 0 else None
+
+
+def tpot_ns(call: ModelCall) -> float | None:
+    """Return the time per output token after the first; `None` for fewer than two, or unknown stamps."""
+    span = call.last
+    if is_disordered(span.attributes):
+        return None
+    measured = span.attributes.get(semconv.TPOT_NS)
+    if isinstance(measured, int | float) and not isinstance(measured, bool):
+        return measured
+    first, last = _number(span, semconv.TTFT_NS), _number(span, semconv.LAST_TOKEN_NS)
+    n_tokens = _number(span, semconv.OUTPUT_TOKENS) or 0
+    if first is None or last is None or n_tokens < _MIN_TOKENS:
+        return None
+    return (last - first) / (n_tokens - 1)
+
+
+def phase_rows(accounts: Sequence[tuple[ModelCall, Phases]], request_ns: int) -> tuple[PhaseRow, ...]:
+    """Return the phases of the successful calls as rows.
+
+    A call's time on the critical path is divided over its phases in proportion.
+
+    Args:
+        accounts: The successful calls and their phases.
+        request_ns: Duration of all requests together.
+    """
+    known = {name for _, phases in accounts for name in phases.ns}
+    rows = []
+    for name in PHASES:
+        values = distribution([phases.ns.get(name, 0) for _, phases in accounts])
+        if name in known and values is not None:
+            critical = sum(_critical_part(call, phases, name) for call, phases in accounts)
+            sources = Counter(phases.sources[name] for _, phases in accounts if name in phases.sources)
+            share = critical / request_ns if request_ns else 0.0
+            rows.append(PhaseRow(name, values.mean, values.p50, values.p95, share, dict(sources)))
+    return tuple(rows)
+
+
+def _critical_part(call: ModelCall, phases: Phases, name: str) -> float:
+    duration = call.span.duration_ns
+    return call.critical_ns * phases.ns.get(name, 0) / duration if duration else 0.0
+
+
+def _phase_means(phases: Sequence[Phases]) -> dict[str, float | None]:
+    known = {name for one in phases for name in one.ns}
+    return {
+        name: sum(one.ns.get(name, 0) for one in phases) / len(phases) if name in known else None
+        for name in PHASES
+    }
+
+
+def _phase_sources(phases: Sequence[Phases]) -> dict[str, dict[str, int]]:
+    counted: dict[str, Counter[str]] = {}
+    for one in phases:
+        for name, source in one.sources.items():
+            counted.setdefault(name, Counter())[source] += 1
+    return {name: dict(counted[name]) for name in PHASES if name in counted}
+
+
+def _tokens(calls: Sequence[ModelCall]) -> TokenCounts:
+    return TokenCounts(
+        prompt=_total(calls, semconv.INPUT_TOKENS),
+        cached_prompt=_total(calls, semconv.CACHED_TOKENS),
+        output=_total(calls, semconv.OUTPUT_TOKENS),
+        reasoning=_total(calls, semconv.REASONING_TOKENS),
+        is_estimated=any(
+            span.attributes.get(semconv.TOKENS_ESTIMATED) is True for call in calls for span in call.attempts
+        ),
+    )
+
+
+def _total(calls: Iterable[ModelCall], key: str) -> int | None:
+    found = [n for call in calls if (n := call.total(key)) is not None]
+    return sum(found) if found else None
+
+
+def _distribution_of(calls: Sequence[ModelCall], key: str) -> Distribution | None:
+    return distribution([n for call in calls if (n := _number(call.last, key)) is not None])
+
+
+def _chunk_gaps(call: ModelCall) -> list[float]:
+    gaps = call.last.attributes.get(semconv.CHUNK_GAPS_NS)
+    if not isinstance(gaps, Sequence) or isinstance(gaps, str | bytes):
+        return []
+    return [gap for gap in gaps if isinstance(gap, int | float)]
+
+
+def _number(span: SpanRecord, key: str) -> int | None:
+    value = span.attributes.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

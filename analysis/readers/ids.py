@@ -1,0 +1,49 @@
+"""Trace and span ids in every spelling that files carry, as lower-case hex of fixed length."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from functools import lru_cache
+
+TRACE_DIGITS = 32
+SPAN_DIGITS = 16
+_HEX = frozenset("0123456789abcdef")
+
+
+def trace_id(text: str) -> str | None:
+    """Return a trace id as 32 hex digits, or `None` where there is none in `text`."""
+    return _cached_hex(text, TRACE_DIGITS)
+
+
+def span_id(text: str) -> str | None:
+    """Return a span id as 16 hex digits, or `None` where there is none in `text` (empty, zero or garbage)."""
+    return _hex(text, SPAN_DIGITS)
+
+
+def _hex(text: str, n_digits: int) -> str | None:
+    n_base64 = -(-n_digits // 6) * 4  # 24 characters for a trace id, 12 for a span id, padding included
+    if len(text) == n_base64 and text.endswith("="):
+        return _from_base64(text, n_digits)
+    lowered = text.lower()
+    if lowered and len(lowered) <= n_digits and _HEX.issuperset(lowered):
+        return _non_zero(lowered.zfill(n_digits))
+    # Base64 without its padding is told from hex by its length and by a character that hex has not.
+    if len(text) == -(-n_digits * 4 // 6):
+        return _from_base64(text + "=" * (n_base64 - len(text)), n_digits)
+    return None
+
+
+_cached_hex = lru_cache(maxsize=4096)(_hex)  # the spans of one trace mostly lie together
+
+
+def _from_base64(text: str, n_digits: int) -> str | None:
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return None
+    return _non_zero(raw.hex()) if len(raw) * 2 == n_digits else None
+
+
+def _non_zero(digits: str) -> str | None:
+    return digits if digits.strip("0") else None

@@ -1,0 +1,223 @@
+"""One explicit pass before any arithmetic: `Trace` -> (`Tree`, `Repairs`).
+
+Links ids, drops copies, cuts loops, sets aside what cannot be measured, clips children to their parents, and
+returns what it changed, so that a report can say it.
+Rules: docs/definitions.md#repair-before-any-arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.classify import is_engine_span
+from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hotspan.tracer.record import SpanRecord, Trace
+
+_SPAN_DIGITS = 16
+_TRACE_DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """What was changed or set aside in one trace."""
+
+    n_spans: int = 0  # after copies were dropped
+    n_duplicates: int = 0
+    n_same_id: int = 0
+    n_orphans: int = 0
+    n_late: int = 0
+    n_early: int = 0  # start before their parent does: clocks of two processes, or a wrong parent
+    n_invalid: int = 0
+    n_unfinished: int = 0
+    n_cycles: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def repair(trace: Trace) -> tuple[Tree, Repairs]:
+    """Return the trace as a tree in which every figure can be computed, and what that took.
+
+    Args:
+        trace: Spans of one trace in any order; not changed.
+    """
+    distinct = _distinct(trace.spans)
+    spans, n_same_id = _unique_ids(distinct)
+    parents, n_orphans, orphaned = _linked(spans)
+    cut_at, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents)
+    is_valid = [_is_valid(span) for span in spans]
+    engine_root = [valid and is_engine_span(span) for span, valid in zip(spans, is_valid, strict=True)]
+    builder = _Builder(spans, parents, is_valid, engine_root, orphaned)
+    tree = builder.build(trace.trace_id.lower().zfill(_TRACE_DIGITS))
+    n_unfinished = sum(span.end_ns is None for span in spans)
+    return tree, Repairs(
+        n_spans=len(spans),
+        n_duplicates=len(trace.spans) - len(spans),
+        n_same_id=n_same_id,
+        n_orphans=n_orphans,
+        n_late=builder.n_late,
+        n_early=builder.n_early,
+        n_invalid=len(spans) - sum(is_valid) - n_unfinished,
+        n_unfinished=n_unfinished,
+        n_cycles=cut_at,
+        warnings=tuple(cycle_warnings),
+    )
+
+
+def _distinct(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
+    """Drop identical copies; two that differ in anything but the order of attributes are both kept."""
+    seen: dict[str, list[SpanRecord]] = {}
+    kept = []
+    for span in spans:
+        clean = _clean_ids(span)
+        twins = seen.setdefault(clean.span_id, [])
+        if clean not in twins:
+            twins.append(clean)
+            kept.append(clean)
+    return kept
+
+
+def _clean_ids(span: SpanRecord) -> SpanRecord:
+    span_id = span.span_id.lower().zfill(_SPAN_DIGITS)
+    parent_id = span.parent_id.lower().zfill(_SPAN_DIGITS) if span.parent_id else None
+    if span_id == span.span_id and parent_id == span.parent_id:
+        return span
+    return span._replace(span_id=span_id, parent_id=parent_id)
+
+
+def _unique_ids(spans: list[SpanRecord]) -> tuple[list[SpanRecord], int]:
+    """Number the ids of different spans that share one; children stay with the one that starts first."""
+    by_id: dict[str, list[int]] = {}
+    for index, span in enumerate(spans):
+        by_id.setdefault(span.span_id, []).append(index)
+    n_same_id = 0
+    for span_id, indices in by_id.items():
+        if len(indices) > 1:
+            n_same_id += len(indices)
+            indices.sort(key=lambda index: spans[index].start_ns)
+            for number, index in enumerate(indices[1:], start=2):
+                spans[index] = spans[index]._replace(span_id=f"{span_id}#{number}")
+    return spans, n_same_id
+
+
+def _linked(spans: Sequence[SpanRecord]) -> tuple[list[int], int, list[bool]]:
+    """Return each span's parent index, how many parents are missing, and whose."""
+    index_of = {span.span_id: index for index, span in enumerate(spans)}
+    parents = [index_of.get(span.parent_id, NO_PARENT) if span.parent_id else NO_PARENT for span in spans]
+    orphaned = [
+        parent == NO_PARENT and span.parent_id is not None
+        for span, parent in zip(spans, parents, strict=True)
+    ]
+    return parents, sum(orphaned), orphaned
+
+
+def _cut_cycles(trace_id: str, spans: Sequence[SpanRecord], parents: list[int]) -> tuple[int, list[str]]:
+    """Cut every loop of parents, in place, at its span that starts last (of equal ones, the larger id)."""
+    warnings = []
+    settled = [False] * len(spans)
+    for first in range(len(spans)):
+        path, on_path = [], set()
+        index = first
+        while index != NO_PARENT and not settled[index] and index not in on_path:
+            path.append(index)
+            on_path.add(index)
+            index = parents[index]
+        if index in on_path:
+            loop = path[path.index(index) :]
+            cut = max(loop, key=lambda i: (spans[i].start_ns, spans[i].span_id))
+            warnings.append(
+                f"trace {trace_id}: span {spans[cut].span_id} ({spans[cut].name!r}) and its parent "
+                f"{spans[parents[cut]].span_id} form a loop of {len(loop)}; it was cut between the two"
+            )
+            parents[cut] = NO_PARENT
+        for index in path:
+            settled[index] = True
+    return len(warnings), warnings
+
+
+def _is_valid(span: SpanRecord) -> bool:
+    return span.end_ns is not None and 0 < span.start_ns <= span.end_ns
+
+
+class _Builder:
+    """Lays the valid spans out parents first, clips them, and counts what reaches outside its parent."""
+
+    def __init__(
+        self,
+        spans: Sequence[SpanRecord],
+        parents: Sequence[int],
+        is_valid: Sequence[bool],
+        is_engine: Sequence[bool],
+        orphaned: Sequence[bool],
+    ) -> None:
+        self._spans = spans
+        self._is_valid = is_valid
+        self._is_engine = is_engine
+        self._orphaned = orphaned
+        self._old_parents = parents
+        self.n_late = 0
+        self.n_early = 0
+
+        self._out: list[SpanRecord] = []
+        self._parents: list[int] = []
+        self._children: list[list[int]] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._roots: list[int] = []
+        self._partial_roots: list[int] = []
+        self._engine_spans: list[EngineSpan] = []
+
+    def build(self, trace_id: str) -> Tree:
+        old_children: list[list[int]] = [[] for _ in self._spans]
+        pending: list[tuple[int, int, bool]] = []  # old index, new parent, whether something above is missing
+        for index, parent in enumerate(self._old_parents):
+            if parent == NO_PARENT:
+                pending.append((index, NO_PARENT, self._orphaned[index]))
+            else:
+                old_children[parent].append(index)
+        for index, parent, is_partial in pending:
+            if self._is_engine[index]:
+                # What lies below an engine span is the engine's business as well.
+                self._engine_spans.append(EngineSpan(self._spans[index], parent))
+                continue
+            below, below_partial = parent, True
+            if self._is_valid[index]:
+                below, below_partial = self._add(self._spans[index], parent, is_partial=is_partial), False
+            pending.extend((child, below, below_partial) for child in old_children[index])
+        return Tree(
+            trace_id=trace_id,
+            spans=self._out,
+            parents=self._parents,
+            children=self._children,
+            starts=self._starts,
+            ends=self._ends,
+            roots=self._roots,
+            partial_roots=self._partial_roots,
+            engine_spans=sorted(self._engine_spans, key=lambda engine: engine.span.start_ns),
+        )
+
+    def _add(self, span: SpanRecord, parent: int, *, is_partial: bool) -> int:
+        index = len(self._out)
+        end_ns = span.end_ns if span.end_ns is not None else span.start_ns
+        self._out.append(span)
+        self._parents.append(parent)
+        self._children.append([])
+        if parent == NO_PARENT:
+            (self._partial_roots if is_partial else self._roots).append(index)
+            self._starts.append(span.start_ns)
+            self._ends.append(end_ns)
+            return index
+        self._children[parent].append(index)
+        low, high = self._starts[parent], self._ends[parent]
+        self.n_late += end_ns > high
+        self.n_early += span.start_ns < low
+        # parent      |-----------|
+        # child           |-----------|        cut at the parent's end
+        # child                      |----|    late as a whole: empty, at the parent's end
+        start = min(max(span.start_ns, low), high)
+        self._starts.append(start)
+        self._ends.append(min(max(end_ns, start), high))
+        return index
