@@ -215,7 +215,7 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
         if keep_messages:
             described[semconv.EXCEPTION_MESSAGE] = message_of(exception)
         if escaped:
-            described["exception.escaped"] = True
+            described[semconv.EXCEPTION_ESCAPED] = True
         described.update(attributes or {})
         self.add_event(semconv.EXCEPTION_EVENT, described, timestamp)
 

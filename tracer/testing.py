@@ -14,7 +14,7 @@ import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from hotspan.tracer import clock, config
+from hotspan.tracer import clock, config, semconv
 from hotspan.tracer import span as spans
 from hotspan.tracer.record import SpanRecord, Trace
 
@@ -143,7 +143,7 @@ def build_trace(
     for name, start_ns, end_ns, *parent in spans_:
         given: dict[str, Any] = dict((attributes or {}).get(name, {}))
         if stages and name in stages:
-            given["hotspan.stage"] = stages[name]
+            given[semconv.STAGE] = stages[name]
         records.append(
             SpanRecord(
                 trace_id, name, parent[0] if parent else None, name, start_ns, end_ns, attributes=given
