@@ -55,13 +55,12 @@ def duration(ns: float | None, unit: str | None = None) -> str:
 def common_unit(durations_ns: Iterable[float | None]) -> str | None:
     """Return the unit in which every duration of a column is readable, or None when there is none.
 
-    Readable is from 0.1 up to 1,000 of the unit.  Of several such units, the largest.
+    Readable is from 0.1 up to 1,000 of the unit, in a unit that the longest of them would have alone.
     """
     known = [abs(ns) for ns in durations_ns if ns]
-    for unit, size in UNITS_NS:
-        if known and unit not in ("h", "min") and all(size / 10 <= ns < 999.5 * size for ns in known):
-            return unit
-    return None
+    unit = _unit_of(max(known, default=0))
+    size = dict(UNITS_NS)[unit]
+    return unit if known and all(ns >= size / 10 for ns in known) else None
 
 
 def _unit_of(ns: float) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SHOWN_FROM_RATIO: Final = 0.005  # shorter stretches stand together in one line at the end
 _MOST_STRETCHES: Final = 30
-_OTHER_CELLS: Final = 32  # start, time, share and the gaps
+_FIGURE_CELLS: Final = 28  # start, time, share and the gaps
 _NAME_CELLS: Final = (12, 48)
 
 
@@ -23,21 +23,21 @@ def path_table(view: RequestView, screen: Screen) -> Table:
     """Return the stretches of the critical path; their printed shares add up to 100.0 %."""
     long, short = _by_length(view, screen)
     short_ns = sum(segment.end_ns - segment.start_ns for segment in short)
-    whole = max(view.duration_ns, 1)
     times = [segment.end_ns - segment.start_ns for segment in long] + [short_ns]
-    tenths = figures.tenths_of_percent([time / whole for time in times])
-    width = max(_NAME_CELLS[0], min(screen.width - _OTHER_CELLS, _NAME_CELLS[1]))
+    tenths = figures.tenths_of_percent([time / max(view.duration_ns, 1) for time in times])
     table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     for _ in range(3):
         table.add_column(justify="right", no_wrap=True)
     table.add_row(*(Text(title, "bold") for title in ("Critical path", "start", "time", "share")))
+    width = max(_NAME_CELLS[0], min(screen.width - _FIGURE_CELLS, _NAME_CELLS[1]))
     for segment, time, share in zip(long, times, tenths, strict=False):
-        style = palette.colour(segment.stage) if screen.colour else ""
-        name = Text(screen.name(_name(segment), width), style)
+        name = Text(
+            screen.name(_name(segment), width), palette.colour(segment.stage) if screen.colour else ""
+        )
         table.add_row(name, *_figures(screen, segment.start_ns, time, share))
     if short:
-        name = Text(figures.counted(len(short), "shorter stretch", "shorter stretches"), "dim")
+        name = Text(screen.name(figures.counted(len(short), "shorter stretch", "shorter ones"), width), "dim")
         table.add_row(name, *_figures(screen, None, short_ns, tenths[-1]))
     return table
 

@@ -39,9 +39,9 @@ class Screen:
     @classmethod
     def of(cls, stream: TextIO, *, wide: bool = False, environ: Mapping[str, str] = os.environ) -> Screen:
         """Return what a stream can show; `NO_COLOR`, `COLUMNS` and `TERM` are respected."""
-        probe = Console(file=stream)
+        probe = Console(file=stream, width=DEFAULT_WIDTH, height=25)  # its own reading of COLUMNS can fail
         return cls(
-            width=_width(environ, probe),
+            width=_width(stream, environ),
             encoding=_encoding(stream, environ),
             draws=probe.is_terminal,
             colour=None if probe.no_color else cast("ColourSystem | None", probe.color_system),
@@ -113,13 +113,17 @@ def pack(parts: Iterable[str], gap: str, width: int) -> list[str]:
     return lines
 
 
-def _width(environ: Mapping[str, str], probe: Console) -> int:
-    columns = environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit() and int(columns) > 0:
-        width = int(columns[:9])
-    else:
-        width = probe.size.width if probe.is_terminal and not probe.is_dumb_terminal else DEFAULT_WIDTH
-    return max(_NARROWEST, min(width, _WIDEST))
+def _width(stream: TextIO, environ: Mapping[str, str]) -> int:
+    columns = environ.get("COLUMNS", "")[:9]
+    width = int(columns) if columns.isascii() and columns.isdigit() else 0
+    return max(_NARROWEST, min(width or _terminal_width(stream) or DEFAULT_WIDTH, _WIDEST))
+
+
+def _terminal_width(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):  # no terminal, or no file at all
+        return 0
 
 
 def _encoding(stream: TextIO, environ: Mapping[str, str]) -> str:

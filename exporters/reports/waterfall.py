@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from hotspan.analysis.engine import EngineAccount
     from hotspan.exporters.reports.request_view import RequestView, ViewSpan
 
 _MOST_SPANS: Final = 100  # on a screen; those on the critical path and the longest are kept
@@ -40,7 +40,7 @@ def _parts(view: RequestView, screen: Screen) -> Iterator[RenderableType]:
     yield _waterfall(view, shown, screen)
     if hidden := len(view.spans) - len(shown):
         yield Text(screen.text(f"… {figures.counted(hidden, 'shorter span')}: --wide shows all"), "dim")
-    yield Text("   ".join(_legend(view, screen)), "dim")
+    yield from (Text(line, "dim") for line in pack(_legend(view, screen), "   ", screen.width))
     yield ""
     yield path_table(view, screen)
 
@@ -76,7 +76,7 @@ def _most_telling(spans: Sequence[ViewSpan], screen: Screen) -> Sequence[ViewSpa
 
 def _waterfall(view: RequestView, spans: Sequence[ViewSpan], screen: Screen) -> Table:
     room = screen.width - _FIGURE_CELLS - 2 * _GAP
-    wanted = max(len(_label(span, screen, _NAME_CELLS[1])) for span in spans)
+    wanted = max(cell_len(_label(span, screen, _NAME_CELLS[1])) for span in spans)
     label_cells = max(_NAME_CELLS[0], min(wanted, room // 2))
     axis = room - label_cells
     has_starts = axis - _FIGURE_CELLS - _GAP >= _AXIS_CELLS[1]
@@ -90,16 +90,24 @@ def _waterfall(view: RequestView, spans: Sequence[ViewSpan], screen: Screen) -> 
     table.add_row(*(Text(title, "bold") for title in ("Span", *starts, "time", _scale(view, axis, screen))))
     for span in spans:
         style = palette.colour(span.stage) if screen.colour else ""
-        times = [_start(span)] if has_starts else []
-        times.append(figures.duration(span.span.duration_ns))
-        cells = [Text(screen.text(time)) for time in times]
-        table.add_row(Text(_label(span, screen, label_cells), style), *cells, _bar(span, view, axis, screen))
+        start = [Text(screen.text(_start(span)))] if has_starts else []
+        time = Text(screen.text(figures.duration(span.span.duration_ns)))
+        table.add_row(
+            Text(_label(span, screen, label_cells), style), *start, time, _bar(span, view, axis, screen)
+        )
+        for name, ns in _account(span):
+            label = Text(" " * (_indent(span, label_cells) + 1) + name, "dim")
+            table.add_row(label, *([""] * has_starts), Text(screen.text(figures.duration(ns)), "dim"))
     return table
+
+
+def _indent(shown: ViewSpan, width: int) -> int:
+    return min(shown.depth, _MOST_INDENT, width // 2)
 
 
 def _label(shown: ViewSpan, screen: Screen, width: int) -> str:
     """Return a span's name, indented by its depth, with its stage and outcome where it does not say them."""
-    indent = min(shown.depth, _MOST_INDENT, width // 2)
+    indent = _indent(shown, width)
     name = shown.span.name
     stage = f"{shown.stage}: " if shown.is_staged and shown.stage and shown.stage not in name else ""
     outcome = "" if shown.outcome == "ok" else f" [{shown.outcome}]"
@@ -120,7 +128,7 @@ def _scale(view: RequestView, axis: int, screen: Screen) -> str:
 def _bar(shown: ViewSpan, view: RequestView, axis: int, screen: Screen) -> Text:
     style = palette.colour(shown.stage) if screen.colour else ""
     if shown.start_ns is None or shown.end_ns is None:
-        return Text(screen.text(_account(shown.engine)), "dim")
+        return Text("")
     on_path, off_path = _strokes(screen)
     first, last = _cells(shown.start_ns, shown.end_ns, view.duration_ns, axis)
     cells = [" "] * first + [off_path] * (last - first)
@@ -139,8 +147,8 @@ def _cells(start_ns: int, end_ns: int, duration_ns: int, axis: int) -> tuple[int
     return first, max(first + 1, min(end_ns * axis // scale, axis))
 
 
-def _account(engine: EngineAccount | None) -> str:
-    if engine is None:
-        return ""
-    phases = (("queue", engine.queue_ns), ("prefill", engine.prefill_ns), ("decode", engine.decode_ns))
-    return "   ".join(f"{name} {figures.duration(ns)}" for name, ns in phases if ns is not None)
+def _account(shown: ViewSpan) -> Iterator[tuple[str, int]]:
+    """Yield where an inference server says its time went: durations, for its clock is not ours."""
+    if (engine := shown.engine) is not None:
+        phases = (("queue", engine.queue_ns), ("prefill", engine.prefill_ns), ("decode", engine.decode_ns))
+        yield from ((name, ns) for name, ns in phases if ns is not None)
