@@ -105,6 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, Status(message=repr(error)))
 
     def _receive(self) -> ExportTraceServiceResponse:
+        body = self._body()  # first: a sender whose body is left unread may not see the answer
         if self.path.partition("?")[0] not in _PATHS:
             raise _Refusal(HTTPStatus.NOT_FOUND, f"{self.path} is not served; traces go to /v1/traces")
         parse = _PARSERS.get(self._content_type())
@@ -113,7 +114,6 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type {kind!r} is neither {PROTOBUF} nor {JSON}"
             )
-        body = self._body()
         try:
             spans, n_rejected = otlp_decode.records(parse(body))
         except ValueError as error:
