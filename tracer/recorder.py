@@ -136,7 +136,7 @@ class Channel:
         self._call(self.exporter.shutdown)
         self._thread.join(max(0.2, deadline - time.monotonic()))
         if self._thread.is_alive():
-            self.n_lost += self._n_waiting
+            self._lose(self._n_waiting)
 
     def _lose(self, n_spans: int) -> None:
         if n_spans:
