@@ -23,7 +23,7 @@ def ask(client):
     with client.stream(MESSAGES, max_tokens=48) as answer:  # sends the trace's id along: vLLM's span joins it
         for delta in answer:
             print(delta.text or "", end="", flush=True)
-    print(f"\n{answer.usage.output_tokens} tokens\n")
+    print(f"\n{answer.status}, {answer.finish_reason}: {answer.usage}\n")
 
 
 def main():
