@@ -93,8 +93,8 @@ class Environment:
         if run(*self._installer(), "install", *what):
             stop(
                 "Installing failed; the reason is above. If the package index was not reached, look at the "
-                "network and at pip's settings (`pip config list`), and run the same command again: it goes on "
-                "where it was. To install with pip instead of uv: make INSTALLER=pip"
+                "network and at pip's settings (`pip config list`), and run the same command again: it goes "
+                "on where it was. To install with pip instead of uv: make INSTALLER=pip"
             )
 
     def _installer(self) -> tuple[object, ...]:
