@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _OBJECT_STARTS = (b'{"resourceSpans"', b'{"batches"')
 _SHOWN = 60
-_HEAD_BYTES = 4096
 
 T = TypeVar("T")
 Decode = Callable[[bytes], Iterable[T]]
@@ -53,7 +52,7 @@ def _first_line(source: Source, lines: Iterator[bytes]) -> tuple[int, bytes]:
     """Return how many blank lines lead the source, and its first other line, checked to be text."""
     head = b""
     for n_blank, line in enumerate(lines):
-        head += line[:_HEAD_BYTES]
+        head += line[: sniff.HEAD_BYTES]
         if n_blank == 0:
             line = line.removeprefix(_BOM)  # noqa: PLW2901  # the byte order mark is no part of the line
         if stripped := line.strip():
@@ -64,7 +63,7 @@ def _first_line(source: Source, lines: Iterator[bytes]) -> tuple[int, bytes]:
 
 
 def _check_text(source: Source, head: bytes) -> None:
-    binary = sniff.format_of_bytes(head[:_HEAD_BYTES])
+    binary = sniff.format_of_bytes(head[: sniff.HEAD_BYTES])
     if binary is not None:
         _refuse(source, binary)
 

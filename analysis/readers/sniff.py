@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 OTLP_JSON: Final = "OTLP/JSON"
+HEAD_BYTES: Final = 4096  # enough to tell text from binary
 
 _MAGIC: Final = (
     (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
@@ -51,7 +52,8 @@ def _is_text(head: bytes) -> bool:
     try:
         head.decode()
     except UnicodeDecodeError as exc:
-        return exc.start >= len(head) - 3  # a character cut at the end of the head
+        # The head may end in the middle of a character.
+        return len(head) == HEAD_BYTES and exc.start > len(head) - 4
     return True
 
 

@@ -5,8 +5,7 @@ Every failure is a `TraceFileError` that names the file and the next step.
 
 from __future__ import annotations
 
-import gzip
-import io
+import itertools
 import os
 import sys
 import zlib
@@ -16,11 +15,12 @@ from typing import IO, TYPE_CHECKING
 from hotspan.tracer.errors import TraceFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 STDIN = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
-_BUFFER_BYTES = 1 << 20
+_GZIP = 31  # zlib's number for a gzip header and the largest window
+_BLOCK_BYTES = 1 << 20
 
 
 class Source:
@@ -44,22 +44,41 @@ class Source:
         if self.name == STDIN:
             yield from self._lines(sys.stdin.buffer)
             return
-        with Path(self.name).open("rb", buffering=_BUFFER_BYTES) as file:
+        with Path(self.name).open("rb", buffering=0) as file:
             yield from self._lines(file)
 
     def _lines(self, raw: IO[bytes]) -> Iterator[bytes]:
-        buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw, _BUFFER_BYTES)  # type: ignore[type-var]  # IO[bytes] is what the interpreter calls stdin's buffer
-        if buffered.peek(2)[:2] != _GZIP_MAGIC:
-            yield from buffered
-            return
+        head = raw.read(len(_GZIP_MAGIC))
+        blocks: Iterable[bytes] = itertools.chain([head], iter(lambda: raw.read(_BLOCK_BYTES), b""))
+        if head == _GZIP_MAGIC:
+            blocks = self._unzipped(blocks)
+        rest = b""
+        for block in blocks:
+            *lines, rest = (rest + block).split(b"\n")
+            yield from (line + b"\n" for line in lines)
+        if rest:
+            yield rest
+
+    def _unzipped(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Unpack one member after the other; what can be unpacked of a damaged file is kept."""
+        n_bytes = 0
+        inflate = zlib.decompressobj(_GZIP)
         try:
-            with gzip.GzipFile(fileobj=buffered) as unzipped:
-                yield from io.BufferedReader(unzipped, _BUFFER_BYTES)
-        except EOFError:
+            for packed in blocks:
+                block = packed
+                while block:
+                    if inflate.eof:
+                        inflate = zlib.decompressobj(_GZIP)
+                    unpacked = inflate.decompress(block)
+                    n_bytes += len(unpacked)
+                    yield unpacked
+                    block = inflate.unused_data.lstrip(b"\0")  # some writers pad to a block
+            self.is_cut = not inflate.eof
+        except zlib.error:
             self.is_cut = True
-        except (gzip.BadGzipFile, zlib.error) as exc:
-            msg = f"{self.name}: begins like gzip, but cannot be unpacked ({exc}). Compress or copy it again."
-            raise TraceFileError(msg) from exc
+        if self.is_cut and not n_bytes:
+            msg = f"{self.name}: begins like gzip, but cannot be unpacked. Compress or copy it again."
+            raise TraceFileError(msg)
 
 
 def _check_readable(name: str) -> None:

@@ -1,0 +1,168 @@
+"""A finding has figures for it, one against it and a next step, or it is not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hotspan.analysis.findings import findings
+from hotspan.analysis.model import (
+    Amplification,
+    Evidence,
+    GenerationSummary,
+    Report,
+    RequestSummary,
+    StageRow,
+    Unattributed,
+)
+from hotspan.analysis.percentiles import PerRequest, distribution
+
+MS = 1_000_000
+
+
+def _row(stage, share, durations=(10, 10, 10, 10), **extra):
+    times = [ms * MS for ms in durations]
+    return StageRow(
+        stage=stage,
+        n_calls=len(times),
+        n_errors=0,
+        n_cancelled=0,
+        calls_per_request=None,
+        duration_ns=distribution(times),
+        busy_ns=sum(times),
+        wall_ns=sum(times),
+        self_ns=sum(times),
+        critical_path_ns=round(share * 1e9),
+        critical_path_ratio=share,
+        **extra,
+    )
+
+
+def _report(**parts):
+    request = RequestSummary(n=200, duration_ns=distribution([100 * MS] * 200))
+    return replace(Report(request=request, unattributed=Unattributed(0, 0.0)), **parts)
+
+
+def _phases(**ms):
+    return GenerationSummary(
+        n_calls=10,
+        n_attempts=10,
+        status={"ok": 10},
+        phases_ns={name: value * MS for name, value in ms.items()},
+    )
+
+
+GENERATION = (_row("generation", 0.9),)
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        pytest.param(_report(), [], id="nothing-stands-out"),
+        pytest.param(
+            _report(stages=GENERATION, generation=_phases(queue=80, prefill=10, decode=10)),
+            ["queue-dominates-first-token"],
+            id="queue",
+        ),
+        pytest.param(
+            _report(stages=GENERATION, generation=_phases(queue=1, prefill=60, decode=39)),
+            ["prefill-dominates-first-token"],
+            id="prefill",
+        ),
+        pytest.param(
+            _report(stages=(_row("generation", 0.05),), generation=_phases(queue=80, prefill=10, decode=10)),
+            [],
+            id="a-queue-not-worth-a-step",
+        ),
+        pytest.param(
+            _report(stages=GENERATION, generation=_phases(prefill=10, decode=90)),
+            ["decode-dominates"],
+            id="decode",
+        ),
+        pytest.param(
+            _report(stages=GENERATION, generation=_phases(decode=40, consumer_hold=60)),
+            ["consumer-holds-stream"],
+            id="consumer",
+        ),
+        pytest.param(
+            _report(stages=(_row("rerank", 0.48), _row("generation", 0.4))), ["rerank-dominates"], id="rerank"
+        ),
+        pytest.param(
+            _report(stages=(_row("retrieval", 0.6), _row("generation", 0.3))),
+            ["retrieval-side-dominates"],
+            id="retrieval-side",
+        ),
+        pytest.param(_report(unattributed=Unattributed(30, 0.3)), ["unattributed-time"], id="unattributed"),
+        pytest.param(_report(evidence=Evidence(n_spans=10, n_dropped_spans=10)), ["spans-lost"], id="lost"),
+        pytest.param(
+            _report(request=RequestSummary(n=200, n_errors=40, duration_ns=distribution([1.0]))),
+            ["requests-failed"],
+            id="failures",
+        ),
+        pytest.param(
+            _report(generation=replace(_phases(), status={"ok": 8, "error": 1, "truncated": 1})),
+            ["model-calls-failed"],
+            id="broken-answers",
+        ),
+        pytest.param(_report(generation=replace(_phases(), n_attempts=13)), ["retries"], id="retries"),
+        pytest.param(
+            _report(generation=replace(_phases(), n_buffered=3)), ["stream-buffered"], id="buffered"
+        ),
+        pytest.param(
+            _report(
+                amplification=Amplification(
+                    n_requests=1,
+                    is_agent=True,
+                    sequential_depth=PerRequest(4, 4, 4, 4),
+                    model_calls=PerRequest(5, 5, 5, 5),
+                )
+            ),
+            ["sequential-model-calls"],
+            id="agent",
+        ),
+        pytest.param(
+            _report(stages=(_row("embedding", 0.1, (900, 10, 10, 10), first_call_ns=900 * MS),)),
+            ["cold-start-embedding"],
+            id="cold-start",
+        ),
+        pytest.param(
+            _report(stages=(_row("embedding", 0.1, (10, 10, 10, 900), first_call_ns=10 * MS),)),
+            [],
+            id="a-late-outlier",
+        ),
+        pytest.param(_report(request=RequestSummary(n=3)), ["evidence-thin"], id="thin"),
+    ],
+)
+def test_a_rule_speaks_when_its_figures_say_so(report, expected):
+    """Each rule alone, with its threshold on the right side."""
+    assert [finding.id for finding in findings(report)] == expected
+
+
+def test_the_most_severe_comes_first():
+    """What spoils the figures is read before what they say."""
+    report = _report(
+        evidence=Evidence(n_spans=10, n_dropped_spans=10),
+        request=RequestSummary(n=3),
+        unattributed=Unattributed(1, 0.9),
+    )
+
+    assert [finding.severity for finding in findings(report)] == ["critical", "warning", "info"]
+
+
+def test_every_finding_has_figures_for_and_against_and_a_next_step():
+    """No advice without evidence."""
+    report = _report(
+        evidence=Evidence(n_spans=90, n_dropped_spans=10),
+        stages=(_row("rerank", 0.5), _row("generation", 0.4)),
+        generation=replace(_phases(queue=50, prefill=5, decode=20, consumer_hold=25), n_attempts=12),
+        unattributed=Unattributed(1, 0.1),
+    )
+
+    found = findings(report)
+
+    assert len(found) >= 5
+    for finding in found:
+        assert finding.evidence["against"]
+        assert any(isinstance(value, int | float) for value in finding.evidence.values())
+        assert finding.next_step.endswith((".", "…"))
