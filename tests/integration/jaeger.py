@@ -22,7 +22,7 @@ START_S = 60
 STOP_S = 10
 POLL_S = 0.05
 
-# Jaeger's own defaults listen on all addresses; this listens on 127.0.0.1 only.
+# Jaeger's own defaults listen on all addresses, and trace Jaeger itself to port 4317, whoever listens there.
 CONFIG = """
 extensions:
   jaeger_storage:
@@ -30,6 +30,7 @@ extensions:
       memory:
         memory: {max_traces: 10000}
   jaeger_query:
+    enable_tracing: false
     storage: {traces: memory}
     http: {endpoint: "127.0.0.1:${env:HOTSPAN_TEST_QUERY_PORT}"}
     grpc: {endpoint: "127.0.0.1:${env:HOTSPAN_TEST_QUERY_GRPC_PORT}"}
