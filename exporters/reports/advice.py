@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.padding import Padding
-from rich.table import Table
+from rich.cells import cell_len
 from rich.text import Text
 
 from hotspan.exporters.reports import figures, palette
+from hotspan.exporters.reports.screen import hanging
+from hotspan.exporters.reports.widths import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from hotspan.exporters.reports.marks import Marks
     from hotspan.exporters.reports.screen import Screen
 
+_AGAINST: Final = "against"  # the figure that speaks against a finding
 _MOST_CHANGES: Final = 5
 _CHANGE_CELLS: Final = 36
 _STYLES: Final = {
@@ -35,18 +38,25 @@ def advice(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableT
     for number, finding in enumerate(report.findings, start=1):
         yield _finding(number, finding, screen)
     if report.what_if:
-        yield _changes(report.what_if[:_MOST_CHANGES], screen, marks)
+        yield from _changes(report.what_if[:_MOST_CHANGES], screen, marks)
 
 
 def _finding(number: int, finding: Finding, screen: Screen) -> RenderableType:
-    grid = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
     style = _STYLES[finding.severity] if screen.colour else ""
-    grid.add_row(Text(str(number), style), Text(screen.text(finding.text), style))
-    if evidence := _figures(finding.evidence):
+    grid = hanging(str(number), screen.text(finding.text), style)
+    if evidence := _evidence(finding.evidence):
         grid.add_row("", Text(screen.text(evidence)))
     if finding.next_step:
-        grid.add_row("", Text(screen.text(f"→ {finding.next_step}")))
+        grid.add_row("", hanging(screen.text("→"), screen.text(finding.next_step)))
     return grid
+
+
+def _evidence(evidence: Mapping[str, Any]) -> str:
+    against = evidence.get(_AGAINST)
+    parts = [_figures({name: value for name, value in evidence.items() if name != _AGAINST})]
+    if isinstance(against, Mapping) and against:
+        parts.append(f"to be weighed against: {_figures(against)}")
+    return "; ".join(part for part in parts if part)
 
 
 def _figures(evidence: Mapping[str, Any]) -> str:
@@ -69,18 +79,19 @@ def _words(name: str) -> str:
     return name.removeprefix("n_").replace("_", " ")
 
 
-def _changes(changes: tuple[WhatIf, ...], screen: Screen, marks: Marks) -> RenderableType:
-    grid = Table.grid(padding=(0, 3, 0, 0), pad_edge=False)
-    grid.add_column(no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
-    for change in changes:
-        grid.add_row(
-            Text(screen.name(change.change, _CHANGE_CELLS)),
-            Text(f"request p50 {_change(change.request_p50_change_ratio, marks)}"),
-            Text(f"p95 {_change(change.request_p95_change_ratio, marks)}"),
-        )
-    return Padding(grid, (0, 0, 0, 2), expand=False)
+def _changes(changes: Sequence[WhatIf], screen: Screen, marks: Marks) -> Iterator[RenderableType]:
+    names = [screen.name(change.change, _CHANGE_CELLS) for change in changes]
+    p50s = [f"request p50 {_change(change.request_p50_change_ratio, marks)}" for change in changes]
+    p95s = [f"p95 {_change(change.request_p95_change_ratio, marks)}" for change in changes]
+    width = max(map(cell_len, names))
+    for name, *parts in zip(names, _right(p50s), _right(p95s), strict=True):
+        padded = name + " " * (width - cell_len(name))
+        yield from (Text(f"  {line}") for line in pack([padded, *parts], "   ", screen.width - 2))
+
+
+def _right(figures_: Sequence[str]) -> list[str]:
+    width = max(map(len, figures_))
+    return [figure.rjust(width) for figure in figures_]
 
 
 def _change(ratio: float, marks: Marks) -> str:

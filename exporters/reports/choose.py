@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from hotspan.exporters.reports import figures
 from hotspan.exporters.reports.figures import counted
 from hotspan.exporters.reports.request_view import RequestView, Root, roots_of, view
-from hotspan.tracer.errors import UnusableTraceError
+from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 _TRACE_DIGITS = 32
 _LISTED = 10
+_SLOWEST = 100.0
 
 
-def choose(traces: Iterable[Trace], trace_id: str | None = None, percentile: float = 100) -> RequestView:
+def choose(traces: Iterable[Trace], trace_id: str | None = None, percentile: float = _SLOWEST) -> RequestView:
     """Return one request out of the traces.
 
     Args:
@@ -31,14 +32,18 @@ def choose(traces: Iterable[Trace], trace_id: str | None = None, percentile: flo
 
     Raises:
         UnusableTraceError: There is no request, none with that id, or several that begin with it.
+        ConfigurationError: The percentile is no percentile.
     """
+    if not 0 < percentile <= _SLOWEST:
+        msg = f"A percentile is above 0 and at most 100, not {percentile}."
+        raise ConfigurationError(msg)
     roots = [root for trace in traces for root in roots_of(trace)]
     if trace_id is not None:
         return _by_id(roots, trace_id)
     complete = sorted((root for root in roots if not root.is_partial), key=_order)
     if not complete:
         _refuse("There is no complete request to show.", roots)
-    rank = max(1, math.ceil(percentile / 100 * len(complete)))
+    rank = max(1, math.ceil(percentile / _SLOWEST * len(complete)))
     which = "the slowest" if rank == len(complete) else f"at percentile {percentile:g}"
     return view(complete[rank - 1], f"{which} of {counted(len(complete), 'request')}")
 

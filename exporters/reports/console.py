@@ -14,8 +14,9 @@ from rich.text import Text
 from hotspan.exporters.reports import evidence, figures, model_calls, palette
 from hotspan.exporters.reports.advice import advice
 from hotspan.exporters.reports.marks import Marks
-from hotspan.exporters.reports.screen import Screen, pack
+from hotspan.exporters.reports.screen import Screen, hanging
 from hotspan.exporters.reports.stage_table import stage_table
+from hotspan.exporters.reports.widths import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,16 +63,10 @@ def _evidence(report: Report, screen: Screen) -> Iterator[RenderableType]:
     parts = [name, *map(screen.text, rest)]
     yield from (Text(line) for line in pack(parts, screen.text(" · "), screen.width))
     for trouble in evidence.troubles(report.evidence):
-        yield _bulleted("!", screen.text(trouble), palette.WARNING if screen.colour else "")
+        yield hanging("!", screen.text(trouble), palette.WARNING if screen.colour else "")
     if report.evidence.has_random_weights:
         models = ", ".join(screen.name(model, _FILE_CELLS) for model in report.evidence.models) or "the model"
         yield Text(f"{models}: random weights, so its words are noise; its timing is real")
-
-
-def _bulleted(bullet: str, text: str, style: str = "") -> RenderableType:
-    grid = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
-    grid.add_row(Text(bullet, style), Text(text, style))
-    return grid
 
 
 def _labelled(label: str, lines: Iterable[Sequence[str]], screen: Screen) -> RenderableType:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hotspan.exporters.reports.request_view import PathSegment, RequestView, ViewSpan
 
 _NS_PER_MS = 1_000_000
-_DEEPEST = 64  # levels of an attribute; deeper ones are written as text
+_DEEPEST = 64  # levels of an attribute; below that there is an ellipsis
 
 
 def render(report: Report) -> str:
@@ -89,4 +89,4 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return {str(key): _plain(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, Sequence) and depth < _DEEPEST:
         return [_plain(inner, depth + 1) for inner in value]
-    return repr(value)
+    return "…"

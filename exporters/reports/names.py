@@ -10,8 +10,6 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from rich.cells import cell_len
-
 UNNAMED: Final = "(no name)"
 
 # Control, format (bidirectional overrides, zero-width marks), surrogate, private, unassigned; line and
@@ -70,24 +68,3 @@ def encodable(text: str, encoding: str) -> str:
     except UnicodeEncodeError:
         return text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
     return text
-
-
-def cut(text: str, width: int, ellipsis: str = "…") -> str:
-    """Return the text within `width` terminal cells, cut in the middle when it is longer.
-
-    Both ends stay, because names that are alike differ at their ends.  Wide characters count as two cells;
-    a pile of combining marks, which counts as none, is cut by its number of characters.
-    """
-    if len(text) <= 4 * width and cell_len(text) <= width:
-        return text
-    kept = max(width - len(ellipsis), 0)
-    return (_take(text, kept - kept // 2) + ellipsis + _take(text[::-1], kept // 2)[::-1])[:width]
-
-
-def _take(text: str, width: int) -> str:
-    taken = 0
-    for index, char in enumerate(text[: 2 * width]):
-        taken += cell_len(char)
-        if taken > width:
-            return text[:index]
-    return text[: 2 * width]

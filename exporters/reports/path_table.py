@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hotspan.exporters.reports.screen import Screen
 
 _SHOWN_FROM_RATIO: Final = 0.005  # shorter stretches stand together in one line at the end
-_MOST_STRETCHES: Final = 30
+_STRETCHES: Final = (5, 30)  # the longest that are shown however short, and the most that are
 _FIGURE_CELLS: Final = 28  # start, time, share and the gaps
 _NAME_CELLS: Final = (12, 48)
 
@@ -43,12 +43,17 @@ def path_table(view: RequestView, screen: Screen) -> Table:
 
 
 def _by_length(view: RequestView, screen: Screen) -> tuple[list[PathSegment], list[PathSegment]]:
-    least = 0.0 if screen.wide else _SHOWN_FROM_RATIO * view.duration_ns
-    if not screen.wide and len(view.path) > _MOST_STRETCHES:
-        lengths = sorted((segment.end_ns - segment.start_ns for segment in view.path), reverse=True)
-        least = max(least, lengths[_MOST_STRETCHES - 1])
-    long = [segment for segment in view.path if segment.end_ns - segment.start_ns >= least]
-    return long, [segment for segment in view.path if segment.end_ns - segment.start_ns < least]
+    """Return the stretches that get a line, and the rest; both in order of time."""
+    if screen.wide:
+        return list(view.path), []
+    lengths = [segment.end_ns - segment.start_ns for segment in view.path]
+    ranked = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))[: _STRETCHES[1]]
+    least = _SHOWN_FROM_RATIO * view.duration_ns
+    shown = {i for rank, i in enumerate(ranked) if rank < _STRETCHES[0] or lengths[i] >= least}
+    rest = [segment for i, segment in enumerate(view.path) if i not in shown]
+    if len(rest) == 1:  # its own line is no longer than the line about it
+        return list(view.path), []
+    return [view.path[i] for i in sorted(shown)], rest
 
 
 def _name(segment: PathSegment) -> str:

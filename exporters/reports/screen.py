@@ -10,10 +10,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TextIO, cast
 
-from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from hotspan.exporters.reports import names
+from hotspan.exporters.reports import names, widths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +62,7 @@ class Screen:
     def name(self, name: str, width: int) -> str:
         """Return a name from a trace, printable and cut in the middle to a number of cells."""
         shown = self.text(name) or names.UNNAMED
-        return shown if self.wide else names.cut(shown, width, "…" if self.has_symbols else "..")
+        return shown if self.wide else widths.cut(shown, width, "…" if self.has_symbols else "..")
 
     def bar(self, ratio: float, width: int) -> str:
         """Return a bar of at most `width` cells for a ratio in [0, 1]; at least a sliver when it is not 0."""
@@ -76,7 +77,9 @@ class Screen:
         console = self._console(buffer)
         for part in parts:
             console.print(part, soft_wrap=self.wide)
-        lines = buffer.getvalue().removesuffix("\n").split("\n")
+        # What does not fit rich cuts with an ellipsis of its own.
+        text = buffer.getvalue() if self.has_symbols else buffer.getvalue().replace("…", ".")
+        lines = text.removesuffix("\n").split("\n")
         return "".join(f"{line.rstrip(' ')}\n" for line in lines)
 
     def measure(self, part: RenderableType) -> int:
@@ -99,18 +102,11 @@ class Screen:
         )
 
 
-def pack(parts: Iterable[str], gap: str, width: int) -> list[str]:
-    """Join parts to lines of at most `width` cells, broken only between parts.
-
-    A part that is wider than a line stands on a line of its own, whole.
-    """
-    lines: list[str] = []
-    for part in parts:
-        if lines and cell_len(lines[-1] + gap + part) <= width:
-            lines[-1] += gap + part
-        else:
-            lines.append(part)
-    return lines
+def hanging(bullet: str, text: str, style: str = "") -> Table:
+    """Return a paragraph behind a bullet, its lines aligned; further rows may be added."""
+    grid = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
+    grid.add_row(Text(bullet, style), Text(text, style))
+    return grid
 
 
 def _width(stream: TextIO, environ: Mapping[str, str]) -> int:

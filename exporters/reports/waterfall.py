@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hotspan.exporters.reports import figures, palette
 from hotspan.exporters.reports.path_table import path_table
-from hotspan.exporters.reports.screen import Screen, pack
+from hotspan.exporters.reports.widths import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hotspan.exporters.reports.request_view import RequestView, ViewSpan
+    from hotspan.exporters.reports.screen import Screen
 
 _MOST_SPANS: Final = 100  # on a screen; those on the critical path and the longest are kept
 _MOST_INDENT: Final = 10
@@ -70,7 +71,7 @@ def _strokes(screen: Screen) -> tuple[str, str]:
 def _most_telling(spans: Sequence[ViewSpan], screen: Screen) -> Sequence[ViewSpan]:
     if screen.wide or len(spans) <= _MOST_SPANS:
         return spans
-    ranked = sorted(range(len(spans)), key=lambda i: (-spans[i].path_ns, -spans[i].span.duration_ns, i))
+    ranked = sorted(range(1, len(spans)), key=lambda i: (-spans[i].path_ns, -spans[i].span.duration_ns, i))
     return [spans[i] for i in sorted({0, *ranked[: _MOST_SPANS - 1]})]
 
 

@@ -75,9 +75,11 @@ class LazyGroup(click.Group):
             output.flush()
         except HotspanError as exc:
             raise UnusableError(str(exc)) from exc
+        except SystemExit as exc:  # a command ends by returning, or by `ctx.exit`
+            ctx.exit(exc.code if isinstance(exc.code, int) else int(exc.code is not None))
         except OSError as exc:
+            output.settle()
             if output.is_broken_pipe(exc):  # the reader, such as `head`, has seen enough
-                output.abandon_stdout()
                 ctx.exit(0)
             raise UnusableError(output.sentence_of(exc)) from exc
         return result
@@ -109,4 +111,7 @@ class LazyGroup(click.Group):
             return _UNUSABLE
         except (click.Abort, KeyboardInterrupt):
             return _INTERRUPTED
+        except SystemExit:  # click's answer to a reader that left while it printed the help
+            output.settle()
+            return 0
         return result if isinstance(result, int) else 0

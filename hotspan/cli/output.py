@@ -56,11 +56,18 @@ def flush() -> None:
     stdout().flush()
 
 
-def abandon_stdout() -> None:
-    """Let nothing more be written to a standard output whose reader has gone, not even at exit."""
+def settle() -> None:
+    """Write out what standard output still holds; where that fails, let nothing fail again at exit."""
     try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):
+        flush()
+    except OSError:
+        _abandon(stdout())
+
+
+def _abandon(stream: TextIO) -> None:
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):  # not a file: nothing of it is written at exit
         return
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)

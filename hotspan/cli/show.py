@@ -25,17 +25,18 @@ from hotspan.exporters.reports.choose import choose
 @click.option(
     "--percentile",
     type=click.FloatRange(0, 100, min_open=True),
-    default=100.0,
-    show_default="100, the slowest",
-    help="Show the request at this percentile of all durations.",
+    help="Show the request at this percentile of all durations.  [default: 100, the slowest]",
 )
 @format_option
 @wide_option
-def show(file: str, trace: str | None, percentile: float, output_format: str, *, wide: bool) -> None:
+def show(file: str, trace: str | None, percentile: float | None, output_format: str, *, wide: bool) -> None:
     """Show one request of FILE as a waterfall with its critical path: by default the slowest.
 
     TRACE is the id of a trace, or the beginning of one; '-' as FILE is standard input.
     """
+    if trace is not None and percentile is not None:
+        msg = "TRACE and --percentile are two ways to choose a request: give one of them."
+        raise click.UsageError(msg)
     with progress(f"Reading {file}"):
-        view = choose(hotspan.load(file), trace, percentile)
+        view = choose(hotspan.load(file), trace, 100 if percentile is None else percentile)
     emit(json.render_request(view) if output_format == "json" else waterfall.render(view, screen(wide=wide)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +24,9 @@ from hotspan.analysis.report import (
     Unattributed,
     WhatIf,
 )
+from hotspan.testing import build_trace
+
+GOLDEN = Path(__file__).parent / "golden"
 
 MS = 1_000_000
 
@@ -137,3 +142,59 @@ def full_report():
 def by_hand():
     """The builders of this file: dist, stage, phase."""
     return SimpleNamespace(dist=dist, stage=stage, phase=phase, phases=PHASES, generation=GENERATION)
+
+
+@pytest.fixture
+def golden():
+    """Compare a text with the file that holds what it was when a person last looked at it.
+
+    HOTSPAN_UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
+    """
+
+    def compare(text: str, name: str) -> None:
+        path = GOLDEN / name
+        if os.environ.get("HOTSPAN_UPDATE_GOLDEN"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
+
+
+def _at(start_ms: float, end_ms: float) -> tuple[int, int]:
+    zero_ns = 1_700_000_000 * 10**9
+    return zero_ns + int(start_ms * MS), zero_ns + int(end_ms * MS)
+
+
+@pytest.fixture
+def rag_trace():
+    """One RAG request on a server that traces itself, with two tools at once and a span that ends late."""
+    spans = (
+        ("answer", *_at(0, 1840)),
+        ("embed_query", *_at(1, 49), "answer"),
+        ("retrieval faiss", *_at(50, 52), "answer"),
+        ("rerank", *_at(52, 264), "answer"),
+        ("tool search", *_at(264, 400), "answer"),
+        ("tool lookup", *_at(270, 350), "answer"),
+        ("chat tiny", *_at(400, 1839), "answer"),
+        ("POST", *_at(401, 1838), "chat tiny"),
+        ("llm_request", *_at(9000, 10_400), "POST"),
+        ("log", *_at(1839.5, 1900), "answer"),
+    )
+    engine = {
+        "gen_ai.latency.time_in_queue": 0.0031,
+        "gen_ai.latency.time_in_model_prefill": 0.041,
+        "gen_ai.latency.time_in_model_decode": 1.301,
+    }
+    stages = {
+        "answer": "request",
+        "embed_query": "embedding",
+        "retrieval faiss": "retrieval",
+        "rerank": "rerank",
+        "tool search": "tool",
+        "tool lookup": "tool",
+        "chat tiny": "generation",
+    }
+    return build_trace(
+        *spans, stages=stages, attributes={"llm_request": engine}, trace_id="4bf92f3577b34da6a3ce929d0e0e4736"
+    )

@@ -72,7 +72,9 @@ def test_a_printed_duration_is_the_measured_one(ns):
     assert math.isclose(float(number.replace(",", "")) * dict(figures.UNITS_NS)[unit], ns, rel_tol=0.00501)
 
 
-@given(st.lists(st.floats(min_value=0, max_value=1e6), min_size=1, max_size=30).filter(lambda xs: sum(xs) > 0))
+@given(
+    st.lists(st.floats(min_value=0, max_value=1e6), min_size=1, max_size=30).filter(lambda xs: sum(xs) > 0)
+)
 def test_shares_add_up_as_printed(weights):
     """Shares of one whole are printed as 100.0 % in sum, each within a tenth of its own value."""
     ratios = [weight / math.fsum(weights) for weight in weights]

@@ -7,7 +7,6 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from hotspan.exporters.reports import names
 
@@ -24,7 +23,7 @@ from hotspan.exporters.reports import names
         pytest.param("a\u200bb", r"a\u200bb", id="zero-width"),
         pytest.param("a\ud800b", r"a\ud800b", id="half-a-surrogate-pair"),
         pytest.param("a\u2028b", r"a\u2028b", id="line-separator"),
-        pytest.param("می\u200cخواهم", "می\u200cخواهم", id="joiners-are-spelling"),
+        pytest.param("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e", id="joiners-are-spelling"),
     ],
 )
 def test_what_acts_on_the_terminal_is_shown_instead(text, expected):
@@ -39,29 +38,12 @@ def test_nothing_that_acts_is_left(text):
     assert all(unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"} for char in shown)
 
 
-@given(st.text(max_size=60), st.integers(min_value=1, max_value=40))
-def test_a_cut_name_fits_and_keeps_both_ends(text, width):
-    """The cut name is never wider than asked for, and a name that fits is never cut."""
-    text = names.printable(text)
-    cut = names.cut(text, width)
-    assert cell_len(cut) <= width
-    assert cut == text or cell_len(text) > width or len(text) > 4 * width
-
-
-def test_a_name_is_cut_in_the_middle():
-    """Names that are alike differ at their ends, so that both ends stay."""
-    assert names.cut("retrieval-europe-west-1", 11) == "retri…est-1"
-
-
-def test_a_megabyte_of_combining_marks_is_cut_too():
-    """A pile of marks takes no width, and is bounded all the same."""
-    assert len(names.cut("a" + "\u0301" * 1_000_000, 10)) <= 50
-
-
 @pytest.mark.parametrize(
     ("text", "encoding", "expected"),
     [
-        pytest.param("12 µs → 3×", "ascii", "12 us -> 3x", id="symbols-have-plain-letters"),
+        pytest.param(
+            "12 µs → 3\N{MULTIPLICATION SIGN}", "ascii", "12 us -> 3x", id="symbols-have-plain-letters"
+        ),
         pytest.param("12 µs", "latin-1", "12 µs", id="what-the-encoding-has-stays"),
         pytest.param("检索", "ascii", r"\u68c0\u7d22", id="letters-are-escaped"),
         pytest.param("检索", "utf-8", "检索", id="utf-8-has-all"),

@@ -1,0 +1,112 @@
+"""`hotspan report`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+
+def test_the_breakdown_of_a_file(cli, trace_file):
+    """Per stage: calls, percentiles, self time, the share of the critical path; on standard output alone."""
+    result = cli("report", trace_file)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("run.jsonl · 10 requests · 30 spans, all complete")
+    assert lines[1].startswith("Request      p50 550 ms*   p95 955 ms*")
+    assert lines[3].split() == ["Stage", "calls", "each", "p50", "p95", "p99", "self", "critical", "path"]
+    shares = {line.split()[0]: line.split()[-2] for line in lines[4:] if line.endswith("%")}
+    assert (shares["generation"], shares["retrieval"]) == ("80.0", "20.0")
+
+
+def test_json_is_the_contract(cli, trace_file):
+    """`--format json` is one object with the promised keys; times in ms."""
+    result = cli("report", "--format", "json", trace_file)
+    document = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert list(document) == [
+        "schema",
+        "evidence",
+        "request",
+        "stages",
+        "unattributed",
+        "generation",
+        "amplification",
+        "what_if",
+        "findings",
+    ]
+    assert document["schema"] == "hotspan.report/1"
+    assert document["evidence"]["files"] == [str(trace_file)]
+    assert document["request"]["duration_ms"]["p50"] == 550.0
+    shares = [row["critical_path_ratio"] or 0.0 for row in document["stages"]]
+    assert sum(shares) + document["unattributed"]["critical_path_ratio"] == pytest.approx(1.0)
+
+
+def test_several_files_are_one_run(cli, write, spans):
+    """The spans of one trace may be spread over files."""
+    root, search, chat = spans["request"](7, 100)
+    first, second = write([root], name="a.jsonl"), write([search, chat], name="b.jsonl")
+    result = cli("report", first, second)
+    assert result.stdout.startswith("a.jsonl and 1 more file · 1 request · 3 spans, all complete")
+
+
+def test_standard_input(process, trace_file):
+    """`-` reads standard input, plain or compressed."""
+    plain = trace_file.read_bytes()
+    for content in (plain, gzip.compress(plain)):
+        result = process("report", "-", input=content)
+        assert result.returncode == 0, result.stderr
+        assert "10 requests · 30 spans" in result.stdout.decode()
+
+
+def test_wide_prints_names_whole(cli, write, spans):
+    """Names are cut in the middle, and whole with `--wide`."""
+    name = "a_very_long_stage_of_my_own_" * 8
+    path = write(spans["request"](1, 100, retrieval=name))
+    assert name not in cli("report", path).stdout
+    assert name in cli("report", "--wide", path).stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        pytest.param(None, "no such file", id="missing"),
+        pytest.param(b"", None, id="empty"),
+        pytest.param(bytes(range(256)) * 40, None, id="binary"),
+        pytest.param(b"hello\nworld\n", None, id="text"),
+        pytest.param(b'{"a": 1}\n', None, id="other-json"),
+    ],
+)
+def test_a_file_that_cannot_be_used(process, tmp_path, content, says):
+    """One sentence that names the file on standard error, exit code 2, nothing on standard output."""
+    path = tmp_path / "odd.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    result = process("report", path)
+    error = result.stderr.decode()
+    assert result.returncode == 2, error
+    assert result.stdout == b""
+    assert error.startswith("Error: ")
+    assert "odd.jsonl" in error
+    assert says is None or says in error
+    assert "Traceback" not in error
+
+
+def test_a_half_written_file_gives_what_was_written(cli, trace_file):
+    """The last line of a program that died is missing its end: the rest is reported, and that is said."""
+    content = trace_file.read_bytes()
+    trace_file.write_bytes(content[:-40])
+    result = cli("report", trace_file)
+    assert result.exit_code == 0
+    assert "9 requests · 27 spans" in result.stdout
+    assert "\n! " in result.stdout
+
+
+def test_a_file_without_requests_is_still_told(cli, write, spans):
+    """A part of a trace has stages, and no request to share."""
+    path = write(spans["request"](1, 100)[1:])
+    result = cli("report", path)
+    assert result.exit_code == 0
+    assert "no complete request in the file" in result.stdout
+    assert "partial trace" in result.stdout

@@ -1,0 +1,120 @@
+"""Which request of a file is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotspan import UnusableTraceError
+from hotspan.exporters.reports.choose import choose
+from hotspan.testing import build_trace
+
+ZERO_NS = 1_700_000_000 * 10**9
+
+
+def request(trace_id, duration_ms, **changes):
+    """A trace of one request that took so long."""
+    end_ns = ZERO_NS + duration_ms * 1_000_000
+    parent = changes.get("parent", ())
+    return build_trace(("answer", ZERO_NS, end_ns, *parent), stages={"answer": "request"}, trace_id=trace_id)
+
+
+@pytest.fixture
+def ten():
+    """Ten requests of 10, 20, … 100 ms; the ids of the first nine begin with a 1."""
+    return [request(f"{1 if n < 10 else 'a'}{n:031x}", 10 * n) for n in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("percentile", "duration_ms", "why"),
+    [
+        pytest.param(100, 100, "the slowest of 10 requests", id="slowest"),
+        pytest.param(95, 100, "the slowest of 10 requests", id="p95-of-ten-is-the-slowest"),
+        pytest.param(50, 50, "at percentile 50 of 10 requests", id="median"),
+        pytest.param(0.1, 10, "at percentile 0.1 of 10 requests", id="fastest"),
+    ],
+)
+def test_a_request_by_its_rank(ten, percentile, duration_ms, why):
+    """By nearest rank, so that it is always a request that was made."""
+    view = choose(ten, percentile=percentile)
+    assert (view.duration_ns, view.why) == (duration_ms * 1_000_000, why)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(f"a{10:031x}", id="whole"),
+        pytest.param("a", id="beginning"),
+        pytest.param("A0000000-0000", id="as-other-programs-write-it"),
+    ],
+)
+def test_a_request_by_its_id(ten, asked):
+    """A whole trace id, or as much of it as no other begins with."""
+    assert choose(ten, asked).duration_ns == 100_000_000
+
+
+def test_an_id_without_its_zeros_is_found():
+    """Some programs leave the leading zeros of an id out."""
+    assert choose([request("abc123", 10), request("def456", 20)], "abc123").duration_ns == 10_000_000
+
+
+def test_an_unknown_id_lists_what_exists(ten):
+    """The answer to a wrong id is the ids that there are, the slowest first."""
+    with pytest.raises(UnusableTraceError) as caught:
+        choose(ten, "beef")
+    first, slowest, *rest = str(caught.value).splitlines()
+    assert first == "No trace with an id that begins with 'beef'. Here are 10 traces, the slowest first:"
+    assert slowest == f"  a{10:031x}  100 ms"
+    assert len(rest) == 9
+
+
+def test_an_id_that_fits_several_asks_for_more(ten):
+    """An ambiguous beginning is not a choice."""
+    with pytest.raises(UnusableTraceError, match=r"9 traces have an id that begins with '1': give more"):
+        choose(ten, "1")
+
+
+def test_a_long_list_is_cut(ten):
+    """Ten ids are enough to see how they look."""
+    more = [request(f"b{n:031x}", 5) for n in range(3)]
+    with pytest.raises(UnusableTraceError, match=r"and 3 more$"):
+        choose([*ten, *more], "beef")
+
+
+@pytest.mark.parametrize(
+    ("traces", "message"),
+    [
+        pytest.param(
+            [], "There is no complete request to show. No span in the input has a stage", id="empty"
+        ),
+        pytest.param(
+            [build_trace(("boot", ZERO_NS, ZERO_NS))], "No span in the input has a stage", id="no-stage"
+        ),
+        pytest.param(
+            [request("1", 10, parent=("gone",))],
+            "no complete request to show. Here is 1 trace, this one:\n  .*  partial: its root is missing",
+            id="partial",
+        ),
+    ],
+)
+def test_nothing_to_show_says_why(traces, message):
+    """Without a complete request the error says what there is instead."""
+    with pytest.raises(UnusableTraceError, match=message):
+        choose(traces)
+
+
+def test_a_partial_trace_is_shown_when_asked_for():
+    """By its id also a part of a request can be seen, and is called that."""
+    view = choose([request("1", 10, parent=("gone",)), request("2", 20)], "1".zfill(32))
+    assert view.is_partial
+    assert view.why == "the one asked for"
+
+
+def test_the_longest_of_two_requests_in_one_trace():
+    """A trace may hold several roots; which one is shown is said."""
+    trace = build_trace(
+        ("first", ZERO_NS, ZERO_NS + 5),
+        ("second", ZERO_NS, ZERO_NS + 9),
+        stages={"first": "request", "second": "request"},
+    )
+    view = choose([trace], "0")
+    assert (view.name, view.why) == ("second", "the longest of 2 in its trace")

@@ -1,0 +1,216 @@
+"""The report for a terminal."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from hotspan.analysis.report import (
+    Amplification,
+    Evidence,
+    Finding,
+    GenerationSummary,
+    Report,
+    RequestSummary,
+    TokenCounts,
+    Unattributed,
+)
+from hotspan.exporters.reports.console import render
+from hotspan.exporters.reports.screen import Screen
+
+
+@pytest.mark.parametrize(
+    ("screen", "name"),
+    [
+        pytest.param(Screen(), "report-pipe-80.txt", id="pipe"),
+        pytest.param(Screen(draws=True), "report-terminal-80.txt", id="terminal"),
+        pytest.param(Screen(width=120, draws=True), "report-terminal-120.txt", id="wide-terminal"),
+        pytest.param(Screen(width=100, draws=True, encoding="ascii"), "report-ascii-100.txt", id="ascii"),
+        pytest.param(Screen(width=40), "report-pipe-40.txt", id="narrow"),
+    ],
+)
+def test_the_whole_report(full_report, golden, screen, name):
+    """Evidence, request, stages, generation, agent, what would help: in this order, fitted to the screen."""
+    golden(render(full_report, screen), name)
+
+
+@pytest.mark.parametrize("width", [20, 33, 40, 60, 72, 80, 100, 200])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_no_line_is_wider_than_the_screen(full_report, width, encoding):
+    """From a watch to a wall: every line fits, and nothing but ASCII reaches an ASCII screen."""
+    text = render(full_report, Screen(width=width, draws=True, encoding=encoding))
+    # Below 40 cells a name and its share still have to be told; the terminal breaks those lines.
+    assert max(map(cell_len, text.splitlines())) <= max(width, 40)
+    text.encode(encoding)
+
+
+def test_printed_shares_add_up_to_100(full_report):
+    """Stages and unattributed add up to 100.0 % as printed, phases to their stage."""
+    rows = re.findall(
+        r"^( ?\w+) .* (\d+\.\d) %$", render(full_report, Screen()).split("Generation")[0], re.MULTILINE
+    )
+    tenths = {name: round(10 * float(share)) for name, share in rows}
+    phases = sum(share for name, share in tenths.items() if name.startswith(" "))
+    assert sum(share for name, share in tenths.items() if not name.startswith(" ")) == 1000
+    assert phases == tenths["generation"]
+
+
+def test_nothing_speaks_of_what_is_not_there():
+    """A report of nothing says so, in one line, without a table, a legend or a figure."""
+    assert render(Report(), Screen(width=100)) == (
+        "0 requests · 0 spans, all complete\n"
+        "Request      no complete request in the file: shares of a request cannot be computed\n"
+    )
+
+
+def test_losses_stand_above_the_figures(full_report):
+    """What was lost, sampled or repaired is said before the first figure."""
+    evidence = Evidence(
+        files=("a.jsonl", "b.jsonl"),
+        n_spans=600,
+        n_requests=50,
+        n_dropped_spans=12,
+        n_partial_traces=1,
+        n_orphan_spans=3,
+        n_invalid_spans=2,
+        n_unfinished_spans=1,
+        n_late_spans=4,
+        n_twin_spans=1,
+        n_duplicate_spans=5,
+        n_same_id_spans=2,
+        n_cycles_cut=1,
+        n_engine_spans=7,
+        n_engine_joined=6,
+        n_engine_clipped=1,
+        is_sampled=True,
+        sample_ratio=0.1,
+        overhead_per_span_ns=912.0,
+        overhead_ratio=0.034,
+        warnings=tuple(f"warning {n}" for n in range(12)),
+    )
+    text = render(dataclasses.replace(full_report, evidence=evidence), Screen(width=120))
+    head = text.split("\nRequest ")[0].splitlines()
+    assert head == [
+        (
+            "a.jsonl and 1 more file · 50 requests · 600 spans"
+            " · tracing cost 912 ns a span (3.4 % of request time)"
+        ),
+        "! 12 spans lost by the traced program: calls and times below are too low",
+        "! 1 partial trace (the root is missing): counted per stage, in no request figure",
+        "! 3 orphaned spans: the parent is not in the file",
+        "! 1 unfinished span (no end): counted, in no percentile",
+        "! 2 invalid spans (impossible id or time): counted, in no percentile",
+        "! sampled: 10.0 % of the requests were traced, counts below are of those",
+        "! 4 late spans: what lies after the parent's end is in no request's 100 %",
+        "! 1 call written by two instrumentations, counted once (a guess)",
+        "! 5 duplicated spans: identical copies, counted once",
+        "! 2 spans share an id with another that differs: all kept",
+        "! 1 loop of parents cut at the span that starts last",
+        "! 1 engine span joined to no model call: their phases are in no figure",
+        "! 1 engine span longer than the client's own measure: cut to it",
+        *(f"! warning {n}" for n in range(10)),
+        "! 2 more warnings: --format json lists all",
+    ]
+
+
+def test_random_weights_are_said(full_report):
+    """The words of a model with random weights are noise, and nobody has to guess that."""
+    evidence = dataclasses.replace(full_report.evidence, has_random_weights=True, models=("tiny",))
+    text = render(dataclasses.replace(full_report, evidence=evidence), Screen())
+    assert "tiny: random weights, so its words are noise; its timing is real\n" in text
+
+
+def test_failed_calls_are_counted_apart(full_report, by_hand):
+    """Calls that are in no percentile are told under the table, and the model calls' ends by their kind."""
+    generation = dataclasses.replace(
+        full_report.generation,
+        n_attempts=190,
+        status={"ok": 175, "error": 4, "truncated": 1, "cancelled": 1, "abandoned": 1},
+        n_buffered=2,
+    )
+    stages = (
+        by_hand.stage("generation", 182, by_hand.dist(402, 911), 0.9, n_errors=5, n_cancelled=1),
+        by_hand.stage("tool", 60, by_hand.dist(4, 9), 0.1, n_errors=1),
+    )
+    report = dataclasses.replace(full_report, generation=generation, stages=stages)
+    text = render(report, Screen(width=100))
+    assert "Not in the percentiles: generation 5 errors, 1 cancelled; tool 1 error\n" in text
+    assert "190 attempts for 182 calls   4 errors   1 truncated   1 cancelled   1 abandoned" in text
+    assert "2 streams arrived all at once (buffered on the way): the TTFT is the whole wait" in text
+
+
+def test_estimates_and_absent_figures_are_marked(by_hand):
+    """Counted chunks are an estimate, an answer that was not streamed has no TTFT; the legend says both."""
+    generation = GenerationSummary(
+        n_calls=5,
+        n_attempts=5,
+        status={"ok": 5},
+        tpot_ns=by_hand.dist(4.8, 6),
+        output_tokens_per_s=by_hand.dist(208, 300, scale=1),
+        tokens=TokenCounts(output=320, is_estimated=True),
+    )
+    text = render(Report(request=RequestSummary(n=5, n_errors=5), generation=generation), Screen())
+    dash = "\N{EN DASH}"
+    assert (
+        f"Generation   TTFT {dash}   TPOT ~4.80 ms   ~208 tokens/s\n             ~64.0 output tokens\n"
+        in text
+    )
+    assert text.endswith(f"{dash} not measured   ~ an estimate\n")
+    assert "Request      no request succeeded   5 errors, 0 cancelled\n" in text
+
+
+def test_requests_without_an_agent_have_no_agent_block(full_report):
+    """One model call a request is nothing to tell; several without an agent are not called an agent's."""
+    quiet = dataclasses.replace(full_report.amplification, is_agent=False)
+    text = render(dataclasses.replace(full_report, amplification=quiet), Screen())
+    assert "\nAgent" not in text
+    assert "\nModel calls  3.64 model calls a request" in text
+    assert "Agent" not in render(dataclasses.replace(full_report, amplification=Amplification()), Screen())
+
+
+HOSTILE = "[bold]evil[/]\x1b[2J\x1b]0;title\x07\r\n\u202eabc :smile: " + "x" * 200
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_hostile_names_are_harmless(full_report, by_hand, wide, encoding):
+    """No markup, emoji code, escape or line break in any name, file, warning or advice takes effect."""
+    report = dataclasses.replace(
+        full_report,
+        evidence=Evidence(files=(HOSTILE,), models=(HOSTILE,), has_random_weights=True, warnings=(HOSTILE,)),
+        stages=(by_hand.stage(HOSTILE, 3, by_hand.dist(1, 2), 1.0, n_errors=1),),
+        findings=(Finding("x", "info", HOSTILE, {HOSTILE: HOSTILE, "against": {HOSTILE: 1}}, HOSTILE),),
+    )
+    text = render(report, Screen(encoding=encoding, wide=wide, draws=True))
+    assert all(char == "\n" or char.isprintable() for char in text)
+    assert "[bold]" in text
+    assert wide == (HOSTILE[-200:] in text.replace("\n", "").split("Stage")[1].split("Not in")[0])
+
+
+def test_colour_never_carries_meaning_alone(full_report):
+    """With colour the same words stand there as without."""
+    coloured = render(full_report, Screen(draws=True, colour="truecolor"))
+    assert "\x1b[38;2;230;159;0mgeneration" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == render(full_report, Screen(draws=True)).split()
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    names=st.lists(st.text(max_size=50), min_size=1, max_size=8),
+    width=st.integers(min_value=40, max_value=160),
+    draws=st.booleans(),
+    encoding=st.sampled_from(["utf-8", "latin-1", "ascii"]),
+)
+def test_any_stage_names_make_a_table_that_fits(by_hand, names, width, draws, encoding):
+    """Whatever stages are called, every line fits the screen and its encoding."""
+    ratio = 0.9 / len(names)
+    stages = tuple(by_hand.stage(name, 7, by_hand.dist(402, 911), ratio) for name in names)
+    report = Report(stages=stages, unattributed=Unattributed(1, 0.1), evidence=Evidence(files=(names[0],)))
+    text = render(report, Screen(width=width, draws=draws, encoding=encoding))
+    text.encode(encoding)
+    assert all(cell_len(line) <= width for line in text.splitlines())
