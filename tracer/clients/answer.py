@@ -71,11 +71,10 @@ class Answer:
 
     Args:
         tokens: The clock that every chunk is shown to.
-        as_events: False for a server that was asked to stream and sends one JSON object.
         hide_usage: Whether a chunk that only carries usage is kept from the consumer, who did not ask for it.
     """
 
-    def __init__(self, tokens: TokenClock, *, as_events: bool = True, hide_usage: bool = True) -> None:
+    def __init__(self, tokens: TokenClock, *, hide_usage: bool = True) -> None:
         self.tokens = tokens
         self.deltas: deque[Delta] = deque()
         self.error: str | None = None
@@ -85,8 +84,9 @@ class Answer:
         self.finish_reason: str | None = None
         self.tool_calls: list[dict[str, Any]] = []
         self._hide_usage = hide_usage
-        self._parser = SSEParser() if as_events else None
-        self._body: list[bytes] = []
+        self._parser = SSEParser()
+        self._body: list[bytes] = []  # of a server that was asked to stream and sends one JSON object
+        self._begun = False
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._call_of_index: dict[int, dict[str, Any]] = {}
@@ -110,18 +110,20 @@ class Answer:
         """Take bytes that one read returned at `stamp_ns`."""
         if self.tokens.first_byte_ns is None:
             self.tokens.first_byte_ns = stamp_ns
-        if self._parser is None:
-            self._body.append(data)
-            return
+        if not self._begun or self._body:
+            self._begun = self._begun or bool(data.strip())
+            if self._body or data.lstrip().startswith(b"{"):  # no field of an event begins so
+                self._body.append(data)
+                return
         self._take_events(stamp_ns, self._parser.feed(data))
 
     def end(self, stamp_ns: int) -> None:
         """Take the end of the body."""
-        if self._parser is not None:
-            self._take_events(stamp_ns, self._parser.close())
-        elif self._body:
-            self._take(stamp_ns, ServerEvent(b"".join(self._body)))
+        rest = self._parser.close()
+        if self._body:
+            rest.append(ServerEvent(b"".join(self._body)))
             self._body = []
+        self._take_events(stamp_ns, (e for e in rest if _is_whole(e)))
 
     def _take_events(self, stamp_ns: int, events: Iterable[ServerEvent]) -> None:
         for event in events:
@@ -131,7 +133,7 @@ class Answer:
 
     def _take(self, stamp_ns: int, event: ServerEvent) -> None:
         data = event.data
-        if data.strip() == _DONE:
+        if _is_done(data):
             self.tokens.done()
             return
         chunk = decode_json(data)
@@ -216,6 +218,15 @@ class Answer:
                 call["function"]["arguments"] += json.dumps(arguments)
 
 
+def _is_whole(event: ServerEvent) -> bool:
+    """Return whether a body's last event only lacks its empty line, and is not half of one that broke off."""
+    return bool(event.name) or _is_done(event.data) or decode_json(event.data) is not None
+
+
+def _is_done(data: bytes) -> bool:
+    return data.strip() == _DONE
+
+
 def _no_function() -> dict[str, str]:
     return {"name": "", "arguments": ""}
 
@@ -245,7 +256,7 @@ def completion(data: bytes, tokens: TokenClock, stamp_ns: int) -> Completion | s
         return message
     tokens.read_whole(body)
     # The streaming state machine reads a whole message like one big delta; its clock is not the call's.
-    answer = Answer(TokenClock(stamp_ns), as_events=False)
+    answer = Answer(TokenClock(stamp_ns))
     answer.feed(stamp_ns, data)
     answer.end(stamp_ns)
     return Completion(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -20,6 +22,21 @@ _DRAIN_PATIENCE_S: Final = (
 _SLOW_CONSUMER_NS: Final = (
     1_000_000  # after holding for longer, waiting bytes are taken before the next piece
 )
+
+
+# Streams that have not ended, so that the end of the interpreter can end their spans.
+_open: set[Exchange] = set()
+
+
+def _end_open() -> None:
+    for exchange in list(_open):
+        exchange.drop()
+
+
+# The configuration's own exit handler was registered before and so runs after this one.
+atexit.register(_end_open)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open.clear)
 
 
 class Exchange:
@@ -59,9 +76,9 @@ class Exchange:
         self._response = response
         self._stream = response.extensions.get("network_stream")
         self._pieces = self._wire.pieces(response)
-        as_events = "json" not in response.headers.get("content-type", "")
         call.tokens.framed = True
-        self.answer = Answer(call.tokens, as_events=as_events, hide_usage=self._hide_usage)
+        self.answer = Answer(call.tokens, hide_usage=self._hide_usage)
+        _open.add(self)
 
     async def pull(self) -> Delta | None:
         """Return the next piece for the consumer, None when there will be none.
@@ -77,9 +94,8 @@ class Exchange:
         try:
             if self._response is None:
                 await self.open()
-            elif hold_ns > _SLOW_CONSUMER_NS and self._has_waiting_bytes():
-                # What arrived while the consumer was busy is stamped now, not when it gets to it.
-                await self._read()
+            elif hold_ns > _SLOW_CONSUMER_NS:
+                await self._catch_up()
             answer = self.answer
             while not answer.deltas:
                 if self._body_ended or answer.over:
@@ -102,8 +118,11 @@ class Exchange:
         await self._wire.close(self._response)
 
     def drop(self) -> httpx.Response | None:
-        """End the stream of a consumer who is gone, and return the response that is still to be closed."""
-        if self._response is None or self.over:
+        """End the stream of a consumer who is gone, and return the response that is still to be closed.
+
+        Nothing is done for a stream that has ended, or that a forked process has of its parent.
+        """
+        if self not in _open:
             return None
         self._account_until_now()
         self._end_early(None)
@@ -120,11 +139,17 @@ class Exchange:
         else:
             self.call.end_by(GeneratorExit() if exc is None or isinstance(exc, Exception) else exc)
 
-    def _has_waiting_bytes(self) -> bool:
-        # Only asked of our own transport: a foreign stream may be of another protocol.
-        if self._body_ended or self.answer.over or not hasattr(self._stream, "read_ns"):
-            return False
-        return bool(self._stream.get_extra_info("is_readable"))
+    async def _catch_up(self) -> None:
+        """Take what arrived while the consumer was busy, to stamp it before the consumer gets to it.
+
+        One read of the socket, after the pieces of the one before.  Asked only of our own transport: a
+        foreign stream may be of another protocol.
+        """
+        now_ns, stream = clock.now_ns(), self._stream
+        while not (self._body_ended or self.answer.over) and getattr(stream, "read_ns", now_ns) < now_ns:
+            if not stream.get_extra_info("is_readable"):
+                return
+            await self._read()
 
     async def _read(self) -> None:
         """Take one piece of the body; a connection that breaks is kept for when its pieces are consumed."""
@@ -183,6 +208,8 @@ class Exchange:
             await self._wire.close(self._response)
 
     def _note(self) -> None:
+        """Set what only the way of consuming knows; every way out passes here, just before the span ends."""
+        _open.discard(self)
         busy_ns = clock.now_ns() - self._started_ns - self._hold_ns
         self.call.note(
             {

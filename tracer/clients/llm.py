@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
+import httpx
 
 from hotspan.tracer.clients.call import Attempt, Call
 from hotspan.tracer.clients.exchange import Exchange
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
     from types import TracebackType
 
-    import httpx
-
     from hotspan.tracer.clients.answer import Completion, Delta
 
 __all__ = ["AsyncChatStream", "AsyncLLMClient", "ChatStream", "LLMClient"]
+
+C = TypeVar("C", httpx.Client, httpx.AsyncClient)
 
 # --- The network ---------------------------------------------------------------------------------------
 
@@ -116,6 +117,13 @@ def _headers(api_key: str | None, extra: Mapping[str, str] | None) -> dict[str, 
     if api_key is not None:
         found["authorization"] = f"Bearer {api_key}"
     return found | {name.lower(): value for name, value in (extra or {}).items()}
+
+
+def _checked(client: object, kind: type[C]) -> C:
+    if isinstance(client, kind):
+        return client
+    msg = f"http_client={client!r}: expected an httpx.{kind.__name__}"
+    raise ConfigurationError(msg)
 
 
 class _Client:
@@ -264,7 +272,7 @@ class LLMClient(_Client):
     ) -> None:
         target = endpoint(base_url)
         self._own = open_client(target, timeout) if http_client is None else None
-        wire = _Wire(self._own or http_client)  # type: ignore[arg-type]  # one of the two is there
+        wire = _Wire(_checked(self._own or http_client, httpx.Client))
         self._session = Session(
             target, wire, model=model, headers=_headers(api_key, headers), max_retries=max_retries
         )
@@ -358,7 +366,7 @@ class AsyncLLMClient(_Client):
     ) -> None:
         target = endpoint(base_url)
         self._own = open_async_client(target, timeout) if http_client is None else None
-        self._wire = _AsyncWire(self._own or http_client)  # type: ignore[arg-type]  # one of the two is there
+        self._wire = _AsyncWire(_checked(self._own or http_client, httpx.AsyncClient))
         self._session = Session(
             target, self._wire, model=model, headers=_headers(api_key, headers), max_retries=max_retries
         )

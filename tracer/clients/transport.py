@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_CONNECTIONS: Final = 1_000
 MAX_IDLE_CONNECTIONS: Final = 100
-IDLE_EXPIRY_S: Final = 5.0
+IDLE_EXPIRY_S: Final = 4.0  # under the 5 s after which uvicorn, and so vLLM, closes an idle connection
 
 _log = logging.getLogger(__name__)
 

@@ -1,0 +1,89 @@
+"""Public defects around retries: attempts, back-off and the call are three things."""
+
+from __future__ import annotations
+
+import pytest
+from servers import DONE, Close, ScriptedServer, answer, delta, event, message, stream
+
+import hotspan
+from hotspan.testing import capture
+from hotspan.tracer import semconv
+from hotspan.tracer.clients.llm import LLMClient
+from hotspan.tracer.clients.session import retry_after_s
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+BUSY = answer({"error": {"message": "busy"}}, "503 Service Unavailable", retry_after="0.05")
+LIMITED = answer({"error": {"message": "slow down"}}, "429 Too Many Requests", retry_after="0")
+
+
+def test_case_047_one_call_three_attempts():
+    """503, 503, 200 is one span with three attempts, the back-off apart, and times of the last attempt."""
+    good = stream(event(delta("Hi", finish="stop")), DONE)
+    with capture() as captured, ScriptedServer([BUSY, BUSY, good]) as server:
+        with LLMClient(server.url, model="tiny", max_retries=2) as client:
+            list(client.stream(MESSAGES))
+    (span,) = captured.spans
+    found = span.attributes
+
+    assert span.status == "unset"
+    assert (len(server.requests), found[semconv.ATTEMPTS], found[semconv.HTTP_STATUS]) == (3, 3, 200)
+    assert found[semconv.BACKOFF_NS] >= 2 * 50_000_000
+    assert found[semconv.SEND_OFFSET_NS] >= found[semconv.BACKOFF_NS]
+    assert found[semconv.SEND_OFFSET_NS] + found[semconv.LAST_TOKEN_NS] <= span.duration_ns
+
+
+@pytest.mark.parametrize("reply", [pytest.param(BUSY, id="503"), pytest.param(LIMITED, id="429")])
+def test_case_113_nothing_is_retried_by_default(reply):
+    """A refused call is one attempt and an error with the server's reason, unless retries are asked for."""
+    with (
+        capture() as captured,
+        ScriptedServer([reply]) as server,
+        LLMClient(server.url, model="tiny") as client,
+    ):
+        with pytest.raises(hotspan.EngineError, match=r"busy|slow down"):
+            client.chat(MESSAGES)
+
+    assert len(server.requests) == 1
+    assert captured.spans[0].attributes[semconv.ATTEMPTS] == 1
+    assert semconv.BACKOFF_NS not in captured.spans[0].attributes
+
+
+@pytest.mark.parametrize(
+    ("reply", "n_requests"),
+    [
+        pytest.param(LIMITED, 2, id="limited"),
+        pytest.param([Close()], 2, id="no-answer"),
+        pytest.param(answer({"error": "no"}, "400 Bad Request"), 1, id="our-own-fault"),
+        pytest.param(answer({"error": "later"}, "503 Busy", retry_after="3600"), 1, id="wait-too-long"),
+    ],
+)
+def test_what_may_be_tried_again(reply, n_requests):
+    """Limits and lost connections are tried again; a request that is wrong, or a wait of an hour, is not."""
+    with ScriptedServer([reply, answer(message())]) as server:
+        with LLMClient(server.url, model="tiny", max_retries=1) as client:
+            if n_requests == 1:
+                with pytest.raises(hotspan.EngineError):
+                    client.chat(MESSAGES)
+            else:
+                assert client.chat(MESSAGES).text == "Hi"
+
+    assert len(server.requests) == n_requests
+
+
+def test_a_body_that_has_begun_is_never_asked_for_again():
+    """A stream that breaks is raised to its consumer, who has seen a part of it."""
+    broken = [*stream(event(delta("Hi")))[:-1], Close()]
+    with ScriptedServer([broken]) as server, LLMClient(server.url, model="tiny", max_retries=3) as client:
+        with pytest.raises(hotspan.StreamError):
+            list(client.stream(MESSAGES))
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [(None, None), ("0", 0), ("1.5", 1.5), ("-3", 0), ("soon", None), ("Thu, 01 Jan 1970 00:00:00 GMT", 0)],
+)
+def test_retry_after_is_seconds_or_a_date(value, seconds):
+    """Both forms of the header are read; what is neither is ignored."""
+    assert retry_after_s(value) == seconds
