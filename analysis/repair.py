@@ -48,7 +48,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
     distinct = _distinct(trace.spans)
     spans, n_same_id = _unique_ids(distinct)
     parents, n_orphans, orphaned = _linked(spans)
-    cut_at, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents)
+    n_cycles, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents, orphaned)
     is_valid = [_is_valid(span) for span in spans]
     engine_root = [valid and is_engine_span(span) for span, valid in zip(spans, is_valid, strict=True)]
     builder = _Builder(spans, parents, is_valid, engine_root, orphaned)
@@ -63,7 +63,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
         n_early=builder.n_early,
         n_invalid=len(spans) - sum(is_valid) - n_unfinished,
         n_unfinished=n_unfinished,
-        n_cycles=cut_at,
+        n_cycles=n_cycles,
         warnings=tuple(cycle_warnings),
     )
 
@@ -115,8 +115,14 @@ def _linked(spans: Sequence[SpanRecord]) -> tuple[list[int], int, list[bool]]:
     return parents, sum(orphaned), orphaned
 
 
-def _cut_cycles(trace_id: str, spans: Sequence[SpanRecord], parents: list[int]) -> tuple[int, list[str]]:
-    """Cut every loop of parents, in place, at its span that starts last (of equal ones, the larger id)."""
+def _cut_cycles(
+    trace_id: str, spans: Sequence[SpanRecord], parents: list[int], orphaned: list[bool]
+) -> tuple[int, list[str]]:
+    """Cut every loop of parents, in place, at its span that starts last (of equal ones, the larger id).
+
+    A span that names itself is a root.  What is cut out of a longer loop is a part of some request, whose
+    true root nobody can tell.
+    """
     warnings = []
     settled = [False] * len(spans)
     for first in range(len(spans)):
@@ -134,6 +140,7 @@ def _cut_cycles(trace_id: str, spans: Sequence[SpanRecord], parents: list[int]) 
                 f"{spans[parents[cut]].span_id} form a loop of {len(loop)}; it was cut between the two"
             )
             parents[cut] = NO_PARENT
+            orphaned[cut] = len(loop) > 1
         for index in path:
             settled[index] = True
     return len(warnings), warnings

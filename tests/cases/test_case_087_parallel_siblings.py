@@ -1,0 +1,29 @@
+"""Case 087: siblings that ran at once, shown as if one had waited for the other."""
+
+from __future__ import annotations
+
+from hotspan.analysis.critical_path import critical_path, slacks
+from hotspan.analysis.repair import repair
+from hotspan.tracer.testing import build_trace
+
+
+def test_only_the_longer_of_two_is_on_the_path_and_the_other_has_slack():
+    """Retrieve 0-100 beside embed 0-60, then the model: the path is 100 + 200, embed can grow by 40."""
+    #  request  |------------------------------|
+    #  retrieve |----------|
+    #  embed    |------|
+    #  model                |------------------|
+    trace = build_trace(
+        ("request", 0, 300),
+        ("retrieve", 0, 100, "request"),
+        ("embed", 0, 60, "request"),
+        ("model", 100, 300, "request"),
+    )
+
+    tree, _ = repair(trace)
+    names = [span.name for span in tree.spans]
+
+    path = [(names[s.span], s.start_ns, s.end_ns) for s in critical_path(tree, 0)]
+    assert path == [("retrieve", 0, 100), ("model", 100, 300)]
+    slack = {names[index]: ns for index, ns in slacks(tree, 0).items()}
+    assert slack == {"request": 0, "retrieve": 0, "embed": 40, "model": 0}
