@@ -127,7 +127,8 @@ def _rest_of(line: bytes, decode: Decode[T]) -> Iterator[T]:
 
 
 def _bad_line(source: Source, number: int, line: bytes, *, is_last: bool) -> str:
-    why = "half-written, as a killed process leaves it" if is_last else "not OTLP/JSON"
+    is_half = is_last or line.lstrip().startswith(b"{")
+    why = "half-written, as a killed process leaves it" if is_half else "not OTLP/JSON"
     return f"{source.name}:{number}: the line is {why}; left out. It begins with {_shown(line)}"
 
 

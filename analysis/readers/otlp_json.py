@@ -30,6 +30,7 @@ from hotspan.tracer.record import (
 )
 
 _Integer = int | str | float  # 64-bit integers are strings in OTLP/JSON; some writers send numbers
+_Count = int | str | None
 
 
 class _Value(msgspec.Struct, rename="camel", gc=False):
@@ -59,12 +60,14 @@ class _Event(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     time_unix_nano: _Integer = 0
     attributes: list[_KeyValue] = []
+    dropped_attributes_count: _Count = 0
 
 
 class _Link(msgspec.Struct, rename="camel", gc=False):
     trace_id: str = ""
     span_id: str = ""
     attributes: list[_KeyValue] = []
+    trace_state: str = ""
 
 
 class _Status(msgspec.Struct, gc=False):
@@ -85,7 +88,10 @@ class _Span(msgspec.Struct, rename="camel", gc=False):
     links: list[_Link] = []
     status: _Status | None = None
     trace_state: str = ""
-    flags: int = 0
+    flags: _Count = 0
+    dropped_attributes_count: _Count = 0
+    dropped_events_count: _Count = 0
+    dropped_links_count: _Count = 0
 
 
 class _Attributed(msgspec.Struct, rename="camel", gc=False):
@@ -96,22 +102,26 @@ class _Attributed(msgspec.Struct, rename="camel", gc=False):
 
 class _ScopeSpans(msgspec.Struct, rename="camel", gc=False):
     scope: msgspec.Raw = msgspec.Raw(b"{}")
+    schema_url: str = ""
     spans: list[_Span] = []
 
 
 class _LooseScopeSpans(msgspec.Struct, rename="camel", gc=False):
     scope: msgspec.Raw = msgspec.Raw(b"{}")
+    schema_url: str = ""
     spans: list[msgspec.Raw] = []
 
 
 class _ResourceSpans(msgspec.Struct, rename="camel", gc=False):
     resource: msgspec.Raw = msgspec.Raw(b"{}")
+    schema_url: str = ""
     scope_spans: list[_ScopeSpans] = []
     instrumentation_library_spans: list[_ScopeSpans] = []  # before OTLP 0.15
 
 
 class _LooseResourceSpans(msgspec.Struct, rename="camel", gc=False):
     resource: msgspec.Raw = msgspec.Raw(b"{}")
+    schema_url: str = ""
     scope_spans: list[_LooseScopeSpans] = []
     instrumentation_library_spans: list[_LooseScopeSpans] = []
 
@@ -154,8 +164,8 @@ class Decoder:
     """Decodes documents; keeps what documents of one file share (resources, scopes)."""
 
     def __init__(self) -> None:
-        self._resources: dict[bytes, Resource] = {}
-        self._scopes: dict[bytes, Scope] = {}
+        self._resources: dict[tuple[bytes, str], Resource] = {}
+        self._scopes: dict[tuple[bytes, str], Scope] = {}
 
     def decode(self, document: bytes) -> Iterator[Item]:
         """Yield what one OTLP/JSON document holds.
@@ -175,29 +185,29 @@ class Decoder:
                 yield from self._resource_spans(group)
 
     def _resource_spans(self, group: _ResourceSpans | _LooseResourceSpans) -> Iterator[Item]:
-        resource = self._resource(bytes(group.resource))
+        resource = self._resource(bytes(group.resource), group.schema_url)
         n_spans = 0
         for scoped in (*group.scope_spans, *group.instrumentation_library_spans):
-            scope = self._scope(bytes(scoped.scope))
+            scope = self._scope(bytes(scoped.scope), scoped.schema_url)
             n_spans += len(scoped.spans)
             for span in scoped.spans:
                 yield self._span(span, resource, scope)
         if not n_spans:
             yield LostNote(resource)
 
-    def _resource(self, raw: bytes) -> Resource:
-        found = self._resources.get(raw)
+    def _resource(self, raw: bytes, schema_url: str) -> Resource:
+        found = self._resources.get((raw, schema_url))
         if found is None:
-            decoded = _decode_attributed(raw) if raw != b"null" else _Attributed()
-            found = self._resources[raw] = Resource(_attributes(decoded.attributes))
+            found = Resource(_attributes(_attributed(raw).attributes), schema_url)
+            self._resources[raw, schema_url] = found
         return found
 
-    def _scope(self, raw: bytes) -> Scope:
-        found = self._scopes.get(raw)
+    def _scope(self, raw: bytes, schema_url: str) -> Scope:
+        found = self._scopes.get((raw, schema_url))
         if found is None:
-            decoded = _decode_attributed(raw) if raw != b"null" else _Attributed()
-            found = Scope(decoded.name, decoded.version, _attributes(decoded.attributes))
-            self._scopes[raw] = found
+            scope = _attributed(raw)
+            found = Scope(scope.name, scope.version, _attributes(scope.attributes), schema_url)
+            self._scopes[raw, schema_url] = found
         return found
 
     def _span(self, span: _Span | msgspec.Raw, resource: Resource, scope: Scope) -> SpanRecord | RefusedSpan:
@@ -206,6 +216,10 @@ class Decoder:
             return _record(decoded, resource, scope)
         except ValueError as exc:  # msgspec's errors are ValueErrors too
             return RefusedSpan(str(exc))
+
+
+def _attributed(raw: bytes) -> _Attributed:
+    return _Attributed() if raw == b"null" else _decode_attributed(raw)
 
 
 def _record(span: _Span, resource: Resource, scope: Scope) -> SpanRecord:
@@ -230,8 +244,16 @@ def _record(span: _Span, resource: Resource, scope: Scope) -> SpanRecord:
         resource=resource,
         scope=scope,
         trace_state=span.trace_state,
-        flags=span.flags,
+        flags=_count(span.flags),
+        n_dropped_attributes=_count(span.dropped_attributes_count),
+        n_dropped_events=_count(span.dropped_events_count),
+        n_dropped_links=_count(span.dropped_links_count),
     )
+
+
+def _count(value: _Count) -> int:
+    # Unsigned in the protocol; some writers put -1 where they do not know.
+    return max(int(value), 0) if value else 0
 
 
 def _enum(code: int | str, members: tuple[Any, ...], field: str) -> Any:
@@ -243,12 +265,13 @@ def _enum(code: int | str, members: tuple[Any, ...], field: str) -> Any:
 
 
 def _event(event: _Event) -> Event:
-    return Event(event.name, int(event.time_unix_nano or 0), _attributes(event.attributes))
+    time_ns, n_dropped = int(event.time_unix_nano or 0), _count(event.dropped_attributes_count)
+    return Event(event.name, time_ns, _attributes(event.attributes), n_dropped)
 
 
 def _link(link: _Link) -> Link:
     trace_id, span_id = ids.trace_id(link.trace_id), ids.span_id(link.span_id)
-    return Link(trace_id or "", span_id or "", _attributes(link.attributes))
+    return Link(trace_id or "", span_id or "", _attributes(link.attributes), link.trace_state)
 
 
 def _attributes(pairs: list[_KeyValue]) -> Attributes:
