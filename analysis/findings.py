@@ -6,7 +6,8 @@ evidence is the figure that would have to be looked at before believing the find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from hotspan.analysis.model import Finding, Report, Severity, StageRow
@@ -34,8 +35,19 @@ Rule = Callable[[Report], Iterator[Finding]]
 
 def findings(report: Report) -> tuple[Finding, ...]:
     """Return what stands out in a report, the most severe first; its own `findings` are not looked at."""
-    found = [finding for rule in _RULES for finding in rule(report)]
+    found = [
+        replace(finding, evidence=_known(finding.evidence)) for rule in _RULES for finding in rule(report)
+    ]
     return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
+
+
+def _known(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the evidence without the figures that this report does not have."""
+    return {
+        name: _known(value) if isinstance(value, Mapping) else value
+        for name, value in evidence.items()
+        if value is not None
+    }
 
 
 def percent(ratio: float) -> str:
@@ -274,8 +286,8 @@ def _sequential(report: Report) -> Iterator[Finding]:
     yield Finding(
         "sequential-model-calls",
         "info",
-        f"An agent request waits for {depth.mean:.1f} model calls one after the other "
-        f"(of {calls.mean:.1f} that it makes).",
+        f"An agent request makes {calls.mean:.1f} model calls and waits for {depth.mean:.1f} of them one after "
+        "the other.",
         evidence,
         "Ask for several tool calls in one step, or stop planning when the question is a look-up.",
     )

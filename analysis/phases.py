@@ -69,7 +69,6 @@ class _Stamps:
     first_token: int | None
     last_token: int | None
     hold: int | None
-    n_items: int
     is_disordered: (
         bool  # the last token has an earlier stamp than the first: nothing after the first is known
     )
@@ -102,7 +101,6 @@ def phases_of(call: SpanRecord, attempts: Sequence[SpanRecord], engine: EngineAc
 def _stamps(attributes: Attributes) -> _Stamps:
     connect, backoff = _integer(attributes, semconv.CONNECT_NS), _integer(attributes, semconv.BACKOFF_NS)
     send_offset = _integer(attributes, semconv.SEND_OFFSET_NS)
-    n_items = _integer(attributes, semconv.STREAM_ITEMS) or _integer(attributes, semconv.CHUNKS)
     first, last = _integer(attributes, semconv.TTFT_NS), _integer(attributes, semconv.LAST_TOKEN_NS)
     return _Stamps(
         connect=connect,
@@ -113,7 +111,6 @@ def _stamps(attributes: Attributes) -> _Stamps:
         first_token=first,
         last_token=last,
         hold=_integer(attributes, semconv.STREAM_HOLD_NS),
-        n_items=n_items or 0,
         is_disordered=is_disordered(attributes),
     )
 
@@ -165,7 +162,7 @@ def _lay_out_stream(ledger: _Ledger, stamps: _Stamps, written: int, engine: Engi
         return False
     after = ledger.left - wait
     stream = after if stamps.last_token is None else min(stamps.last_token - first, after)
-    hold_in_stream, hold_in_tail = _split_hold(stamps, stream, after - stream)
+    hold_in_stream, hold_in_tail = _split_hold(stamps.hold, stream, after - stream)
     if engine is None or engine.is_empty:
         ledger.take("first_token_wait", wait, CLIENT)
         ledger.take("decode", stream - hold_in_stream, CLIENT)
@@ -201,13 +198,14 @@ def _share_with_engine(ledger: _Ledger, wait: int, room: int, engine: EngineAcco
     return sum(granted.values()) < _asked_ns(engine)
 
 
-def _split_hold(stamps: _Stamps, stream: int, tail: int) -> tuple[int, int]:
-    """Return the consumer's hold before and after the last token; the last of n items is held in the tail."""
-    if not stamps.hold:
-        return 0, 0
-    in_tail = min(stamps.hold // stamps.n_items if stamps.n_items else 0, tail)
-    in_stream = min(stamps.hold - in_tail, stream)
-    return in_stream, min(stamps.hold - in_stream, tail)
+def _split_hold(hold: int | None, stream: int, tail: int) -> tuple[int, int]:
+    """Return how much of the consumer's hold lies before and after the last token's stamp.
+
+    A generator's tokens are stamped in its own time: all hold comes on top, and the tail has room for it.  A
+    client's are stamped as the bytes came, while the consumer held: what does not fit into the tail.
+    """
+    in_tail = min(hold or 0, tail)
+    return min((hold or 0) - in_tail, stream), in_tail
 
 
 def _parts(engine: EngineAccount) -> tuple[tuple[str, int | None], ...]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from hotspan.analysis.tree import Tree
 
 
-def union_ns(intervals: Iterable[tuple[int, int]]) -> int:
+def union_ns(intervals: Sequence[tuple[int, int]]) -> int:
     """Return the length that a set of intervals covers; a nanosecond covered twice counts once."""
+    if not intervals:
+        return 0
     covered, cursor = 0, None
     for start, end in sorted(intervals):
         begin = start if cursor is None or start > cursor else cursor
@@ -44,6 +46,6 @@ def self_times(tree: Tree, children: Sequence[Sequence[int]] | None = None) -> l
     starts, ends = tree.starts, tree.ends
     below = tree.children if children is None else children
     return [
-        ends[index] - starts[index] - union_ns((starts[child], ends[child]) for child in below[index])
+        ends[index] - starts[index] - union_ns([(starts[child], ends[child]) for child in below[index]])
         for index in range(len(tree.spans))
     ]

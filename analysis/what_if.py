@@ -32,6 +32,7 @@ class Timeline:
     ends: Sequence[int]
     stages: Sequence[str | None]  # whose time a node's own time is
     children: Sequence[Sequence[int]]  # by start
+    children_by_end: Sequence[Sequence[int]]
 
     @property
     def duration_ns(self) -> int:
@@ -55,7 +56,11 @@ def timeline_of(tree: Tree, calls: Calls, root: int) -> Timeline:
     for siblings in children:
         siblings.sort(key=lambda node: (starts[node], ends[node]))
     stages = [calls.stages[owner] if owner != NO_OWNER else None for owner in owners]
-    return Timeline(starts, ends, stages, children)
+    by_end = [
+        sorted(siblings, key=lambda node: (ends[node], starts[node])) if len(siblings) > 1 else siblings
+        for siblings in children
+    ]
+    return Timeline(starts, ends, stages, children, by_end)
 
 
 def replay_ns(timeline: Timeline, factors: Mapping[str, float]) -> float:
@@ -77,7 +82,7 @@ def _replayed(timeline: Timeline, node: int, factor: float, durations: Sequence[
     starts, ends, siblings = timeline.starts, timeline.ends, timeline.children[node]
     if not siblings:
         return (ends[node] - starts[node]) * factor
-    by_end = sorted(siblings, key=lambda child: (ends[child], starts[child]))
+    by_end = timeline.children_by_end[node]
     new_ends: dict[int, float] = {}
     was_ready, is_ready, n_ended = starts[node], 0.0, 0
     for child in siblings:

@@ -51,8 +51,14 @@ STREAM_PHASES = {"connect": 10, "unattributed": 2, "send": 1}
         pytest.param(
             {semconv.STREAM_HOLD_NS: 60 * MS},
             None,
+            {"first_token_wait": 100, "decode": 247, "consumer_hold": 60, "stream_overhead": 0},
+            id="hold-while-the-bytes-came",
+        ),
+        pytest.param(
+            {semconv.STREAM_HOLD_NS: 60 * MS, semconv.LAST_TOKEN_NS: 341 * MS},
+            None,
             {"first_token_wait": 100, "decode": 240, "consumer_hold": 60, "stream_overhead": 7},
-            id="the-consumers-hold-is-not-decoding",
+            id="hold-on-top-of-the-producers-own-time",
         ),
         pytest.param(
             {},
@@ -176,7 +182,6 @@ stamp_keys = (
     semconv.TTFT_NS,
     semconv.LAST_TOKEN_NS,
     semconv.STREAM_HOLD_NS,
-    semconv.STREAM_ITEMS,
     semconv.BACKOFF_NS,
 )
 
