@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _AGAINST: Final = "against"  # the figure that speaks against a finding
 _MOST_CHANGES: Final = 5
+_SEEN_RATIO: Final = 0.0005  # what is printed as 0.1 %
 _CHANGE_CELLS: Final = 36
 _STYLES: Final = {
     "info": "bold",
@@ -34,11 +35,24 @@ _NS_OF: Final = {"_ns": 1.0, "_us": 1e3, "_ms": 1e6, "_s": 1e9}
 
 def advice(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
     """Yield the heading, every finding in the order of the report, and the estimates of single changes."""
+    if not report.findings and not _telling(report):
+        return
+    yield ""
     yield Text("What would help", "bold")
     for number, finding in enumerate(report.findings, start=1):
         yield _finding(number, finding, screen)
-    if report.what_if:
-        yield from _changes(report.what_if[:_MOST_CHANGES], screen, marks)
+    if changes := _telling(report):
+        yield from _changes(changes, screen, marks)
+
+
+def _telling(report: Report) -> Sequence[WhatIf]:
+    """Return the changes that would be seen in the printed figures."""
+    telling = [
+        change
+        for change in report.what_if
+        if max(abs(change.request_p50_change_ratio), abs(change.request_p95_change_ratio)) >= _SEEN_RATIO
+    ]
+    return telling[:_MOST_CHANGES]
 
 
 def _finding(number: int, finding: Finding, screen: Screen) -> RenderableType:

@@ -41,7 +41,7 @@ def _parts(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableT
     yield _labelled("Request", [_request(report, marks)], screen)
     if report.stages:
         yield ""
-        yield stage_table(report, screen, marks)
+        yield from stage_table(report, screen, marks)
         if failed := _failed_calls(report):
             yield Text(screen.text(failed), palette.WARNING if screen.colour else "")
     if report.generation.n_calls:
@@ -49,9 +49,7 @@ def _parts(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableT
         yield _labelled("Generation", model_calls.generation(report.generation, marks), screen)
     if lines := model_calls.amplification(report.amplification, marks):
         yield _labelled("Agent" if report.amplification.is_agent else "Model calls", lines, screen)
-    if report.findings or report.what_if:
-        yield ""
-        yield from advice(report, screen, marks)
+    yield from advice(report, screen, marks)
     if legend := marks.legend():
         yield ""
         yield Text(screen.text(legend), "dim")

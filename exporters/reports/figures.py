@@ -67,7 +67,7 @@ def _unit_of(ns: float) -> str:
     magnitude = abs(float(f"{ns:.3g}"))  # rounded first: 999.9 µs is 1.00 ms
     if 10**9 <= magnitude < _SECONDS_UP_TO * 10**9:
         return "s"
-    return next((unit for unit, size in UNITS_NS if magnitude >= size), "ns")
+    return next((unit for unit, size in UNITS_NS if magnitude >= size), "ns" if magnitude else "ms")
 
 
 def count(n: int | None) -> str:

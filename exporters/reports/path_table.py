@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hotspan.exporters.reports.screen import Screen
 
 _SHOWN_FROM_RATIO: Final = 0.005  # shorter stretches stand together in one line at the end
-_STRETCHES: Final = (5, 30)  # the longest that are shown however short, and the most that are
+_STRETCHES: Final = (5, 30)  # how many of the longest are shown where all are short, and at most
 _FIGURE_CELLS: Final = 28  # start, time, share and the gaps
 _NAME_CELLS: Final = (12, 48)
 
@@ -47,9 +47,9 @@ def _by_length(view: RequestView, screen: Screen) -> tuple[list[PathSegment], li
     if screen.wide:
         return list(view.path), []
     lengths = [segment.end_ns - segment.start_ns for segment in view.path]
-    ranked = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))[: _STRETCHES[1]]
+    ranked = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     least = _SHOWN_FROM_RATIO * view.duration_ns
-    shown = {i for rank, i in enumerate(ranked) if rank < _STRETCHES[0] or lengths[i] >= least}
+    shown = {i for i in ranked[: _STRETCHES[1]] if lengths[i] >= least} or set(ranked[: _STRETCHES[0]])
     rest = [segment for i, segment in enumerate(view.path) if i not in shown]
     if len(rest) == 1:  # its own line is no longer than the line about it
         return list(view.path), []
@@ -62,5 +62,5 @@ def _name(segment: PathSegment) -> str:
 
 
 def _figures(screen: Screen, start_ns: int | None, time_ns: int, tenths: int) -> list[Text]:
-    start = "" if start_ns is None else figures.duration(start_ns, None if start_ns else "ms")
+    start = "" if start_ns is None else figures.duration(start_ns)
     return [Text(screen.text(text)) for text in (start, figures.duration(time_ns), f"{tenths / 10:.1f} %")]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # Phases that answer a question of their own; of the others only those that carry weight get a line.
 _MAIN_PHASES: Final = frozenset({"queue", "prefill", "first_token_wait", "decode"})
 _MINOR_PHASE_RATIO: Final = 0.01
-_REST: Final = "rest"
-_UNATTRIBUTED: Final = "unattributed"
+_REST: Final = "rest"  # of the phases
+_UNATTRIBUTED: Final = "unattributed"  # the name of the last line, and of a phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +61,23 @@ def stage_lines(report: Report) -> list[StageLine]:
 
 
 def _phase_lines(row: StageRow, total_tenths: int) -> Iterator[StageLine]:
-    shown, others = _split(row)
-    other_ratio = sum(phase.critical_path_ratio for phase in others)
-    ratios = [*(phase.critical_path_ratio for phase in shown), other_ratio]
-    *tenths, rest_tenths = figures.tenths_of_percent(ratios, total_tenths)
+    shown = _shown_phases(row)
+    ratios = [phase.critical_path_ratio for phase in shown]
+    # Also the time of calls that failed: phases are those of the calls that succeeded.
+    rest = max(0.0, (row.critical_path_ratio or 0.0) - sum(ratios))
+    *tenths, rest_tenths = figures.tenths_of_percent([*ratios, rest], total_tenths)
     colour = palette.colour(row.stage)
     for phase, share in zip(shown, tenths, strict=True):
         yield StageLine(f" {phase.name}", colour, share, phase=phase)
-    if others:
+    if shown and rest_tenths:
         yield StageLine(f" {_REST}", colour, rest_tenths)
 
 
-def _split(row: StageRow) -> tuple[list[PhaseRow], list[PhaseRow]]:
+def _shown_phases(row: StageRow) -> list[PhaseRow]:
+    phases = [phase for phase in row.phases if phase.mean_ns > 0]
+    if all(phase.name == _UNATTRIBUTED for phase in phases):
+        return []  # nothing is known of where the time went
     bound = _MINOR_PHASE_RATIO * (row.critical_path_ratio or 0.0)
-    shown: list[PhaseRow] = []
-    others: list[PhaseRow] = []
-    for phase in row.phases:
-        is_shown = phase.name in _MAIN_PHASES or phase.critical_path_ratio > bound
-        (shown if is_shown else others).append(phase)
+    shown = [phase for phase in phases if phase.name in _MAIN_PHASES or phase.critical_path_ratio > bound]
     # A rest of one phase may as well have its name.
-    return (list(row.phases), []) if len(others) == 1 else (shown, others)
+    return phases if len(phases) - len(shown) == 1 else shown

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
 from hotspan.exporters.reports import figures
@@ -14,76 +12,79 @@ from hotspan.exporters.reports.marks import WEAK, Marks
 from hotspan.exporters.reports.stage_lines import StageLine, stage_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hotspan.analysis.report import Report
     from hotspan.exporters.reports.screen import Screen
 
 _STAGE: Final = "Stage"
-_SHARES: Final = ("critical path", "crit. path")  # the longest that fits
+_SHARES: Final = ("critical path", "crit. path", "on path")  # the longest that fits
 _COLUMNS: Final = ("calls", "each", "p50", "p95", "p99", "self")
 _DISPENSABLE: Final = ("self", "p99", "each", "p95", "calls")  # what a narrow screen loses, first to last
-_NAME_CELLS: Final = (8, 28)  # least and most, unless the screen is wide enough for more
+_NAME_CELLS: Final = (8, 16, 28)  # least; before a column is lost; usual most
 _BAR_CELLS: Final = (3, 24)  # fewer cannot be compared by eye, more say nothing further
 _SHARE_CELLS: Final = len("100.0 %")
-_GAP: Final = 2
-
-Cells = Mapping[str, Sequence[str]]
 
 
-def stage_table(report: Report, screen: Screen, marks: Marks) -> Table:
-    """Return the table of stages, as wide as the screen allows.
+def stage_table(report: Report, screen: Screen, marks: Marks) -> list[Text]:
+    """Return the lines of the table of stages, as wide as the screen allows.
 
     On a narrow screen columns are left out, the stage and its share last; on a wide one that draws, the share
     has a bar.
     """
     lines = stage_lines(report)
-    shown = _dispense({name: _column(name, lines, Marks()) for name in _COLUMNS}, lines, screen)
-    cells = {name: _column(name, lines, marks) for name in shown}
-    shares = [_share(line, marks) for line in lines]
-    room = screen.width - _figure_cells(cells) - _GAP
-    names = _names(lines, screen, room - len(_SHARES[1]))
-    room -= max(map(cell_len, [_STAGE, *names]))  # for the share: header, bar and figure
-    bar = _bar_cells(room - 1 - _SHARE_CELLS, screen)
-    header = _SHARES[0] if room >= len(_SHARES[0]) else _SHARES[1]
-    table = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
-    _add_columns(table, cells)
-    table.add_row(*(Text(title, "bold") for title in (_STAGE, *cells, header)))
-    for index, line in enumerate(lines):
-        style = line.colour if screen.colour else ""
-        share = _bar(line, screen, bar) + screen.text(shares[index]).rjust(_SHARE_CELLS)
-        figures_of_line = [Text(screen.text(column[index])) for column in cells.values()]
-        table.add_row(Text(names[index], style), *figures_of_line, Text(share, style))
-    return table
+    shown = _affordable({name: _column(name, lines, Marks()) for name in _COLUMNS}, lines, screen)
+    columns = [_column(name, lines, marks) for name in shown]
+    figure_cells = _figure_cells(columns)
+    names = _names(lines, screen, screen.width - figure_cells - _SHARE_CELLS)
+    name_cells = max(map(cell_len, names))
+    shares = _share_column(lines, screen, marks, screen.width - name_cells - figure_cells)
+    padded = [name + " " * (name_cells - cell_len(name)) for name in names]
+    texts = []
+    for row, (name, share) in enumerate(zip(padded, shares, strict=True)):
+        middle = "".join(_gap(columns[:i]) + column[row] for i, column in enumerate(columns)) + _gap(columns)
+        style = "bold" if row == 0 else lines[row - 1].colour if screen.colour else ""
+        text = Text.assemble((name, style), (screen.text(middle), "bold" if row == 0 else ""), (share, style))
+        text.no_wrap, text.overflow = True, "ellipsis"
+        texts.append(text)
+    return texts
 
 
-def _add_columns(table: Table, cells: Cells) -> None:
-    table.add_column(no_wrap=True)
-    for _ in cells:
-        table.add_column(justify="right", no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
+def _gap(before: Sequence[Sequence[str]]) -> str:
+    # The place of a mark is gap enough.
+    return " " if before and any(cell.endswith(WEAK) for cell in before[-1]) else "  "
 
 
-def _dispense(cells: dict[str, list[str]], lines: Sequence[StageLine], screen: Screen) -> Cells:
+def _figure_cells(columns: Sequence[Sequence[str]]) -> int:
+    gaps = sum(len(_gap(columns[: i + 1])) for i in range(len(columns)))
+    return gaps + len(_gap([])) + sum(len(column[0]) for column in columns)
+
+
+def _affordable(columns: dict[str, list[str]], lines: Sequence[StageLine], screen: Screen) -> Sequence[str]:
     longest = max((cell_len(screen.text(line.name)) for line in lines), default=0)
-    wanted = max(len(_STAGE), min(longest, _NAME_CELLS[1])) + _GAP + len(_SHARES[1])
+    least = max(len(_STAGE), min(longest, _NAME_CELLS[1])) + _SHARE_CELLS
+    shown = dict(columns)
     for name in _DISPENSABLE:
-        if screen.wide or wanted + _figure_cells(cells) <= screen.width:
+        if screen.wide or least + _figure_cells(list(shown.values())) <= screen.width:
             break
-        del cells[name]
-    return cells
-
-
-def _figure_cells(cells: Cells) -> int:
-    return sum(_GAP + max(map(len, [name, *column])) for name, column in cells.items())
-
-
-def _bar_cells(spare: int, screen: Screen) -> int:
-    return min(spare, _BAR_CELLS[1]) if screen.draws and spare >= _BAR_CELLS[0] else 0
+        del shown[name]
+    return list(shown)
 
 
 def _names(lines: Sequence[StageLine], screen: Screen, room: int) -> list[str]:
     # Beyond their usual width names get only what is left when the bars have all that they can use.
-    usual = max(_NAME_CELLS[0], min(room, _NAME_CELLS[1]))
-    return [screen.name(line.name, max(usual, room - _BAR_CELLS[1] - 1)) for line in lines]
+    usual = max(_NAME_CELLS[0], min(room, _NAME_CELLS[2]))
+    width = max(usual, room - _BAR_CELLS[1] - 1)
+    return [_STAGE, *(screen.name(line.name, width) for line in lines)]
+
+
+def _share_column(lines: Sequence[StageLine], screen: Screen, marks: Marks, room: int) -> list[str]:
+    spare = room - 1 - _SHARE_CELLS
+    bar = min(spare, _BAR_CELLS[1]) if screen.draws and spare >= _BAR_CELLS[0] else 0
+    header = next((title for title in _SHARES if len(title) <= room), _SHARES[-1])
+    cells = [_bar(line, screen, bar) + screen.text(_share(line, marks)).rjust(_SHARE_CELLS) for line in lines]
+    width = max(map(cell_len, [header, *cells]))
+    return [" " * (width - cell_len(cell)) + cell for cell in (header, *cells)]
 
 
 def _bar(line: StageLine, screen: Screen, width: int) -> str:
@@ -98,6 +99,15 @@ def _share(line: StageLine, marks: Marks) -> str:
 
 
 def _column(name: str, lines: Sequence[StageLine], marks: Marks) -> list[str]:
+    """Return a column, its title first, right-aligned; beside a marked figure the others keep a place."""
+    cells = [name, *_cells(name, lines, marks)]
+    if any(cell.endswith(WEAK) for cell in cells):
+        cells = [cell if cell.endswith(WEAK) else f"{cell} " for cell in cells]
+    width = max(map(len, cells))
+    return [cell.rjust(width) for cell in cells]
+
+
+def _cells(name: str, lines: Sequence[StageLine], marks: Marks) -> list[str]:
     if name == "calls":
         return [figures.count(line.stage.n_calls) if line.stage else "" for line in lines]
     if name == "each":
@@ -105,7 +115,8 @@ def _column(name: str, lines: Sequence[StageLine], marks: Marks) -> list[str]:
     if name == "self":
         unit = figures.common_unit(line.stage.self_ns for line in lines if line.stage)
         return [figures.duration(line.stage.self_ns, unit) if line.stage else "" for line in lines]
-    return _percentiles(name, lines, marks)
+    unit = figures.common_unit(line.percentile_ns(name) for line in lines)
+    return [_percentile(line, name, unit, marks) for line in lines]
 
 
 def _each(line: StageLine, marks: Marks) -> str:
@@ -113,14 +124,6 @@ def _each(line: StageLine, marks: Marks) -> str:
         return ""
     per_request = line.stage.calls_per_request
     return marks.or_absent(figures.mean(None if per_request is None else per_request.mean))
-
-
-def _percentiles(name: str, lines: Sequence[StageLine], marks: Marks) -> list[str]:
-    unit = figures.common_unit(line.percentile_ns(name) for line in lines)
-    cells = [_percentile(line, name, unit, marks) for line in lines]
-    is_marked = any(cell.endswith(WEAK) for cell in cells)
-    # A mark must not push its figure out of line with the others.
-    return [f"{cell} " if is_marked and not cell.endswith(WEAK) else cell for cell in cells]
 
 
 def _percentile(line: StageLine, name: str, unit: str | None, marks: Marks) -> str:

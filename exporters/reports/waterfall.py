@@ -116,9 +116,7 @@ def _label(shown: ViewSpan, screen: Screen, width: int) -> str:
 
 
 def _start(shown: ViewSpan) -> str:
-    if shown.start_ns is None:
-        return ""
-    return figures.duration(shown.start_ns, None if shown.start_ns else "ms")
+    return "" if shown.start_ns is None else figures.duration(shown.start_ns)
 
 
 def _scale(view: RequestView, axis: int, screen: Screen) -> str:

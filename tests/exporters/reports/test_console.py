@@ -49,6 +49,36 @@ def test_no_line_is_wider_than_the_screen(full_report, width, encoding):
     text.encode(encoding)
 
 
+def test_80_columns_hold_every_figure(by_hand):
+    """With long phase names and a mark on every percentile, no column is lost in a pipe of 80."""
+    phases = (by_hand.phase("server_before_engine", 0.45, 0.46, 0.2), by_hand.phase("decode", 119, 120, 0.7))
+    few = by_hand.dist(402, 911, n=3)
+    few = dataclasses.replace(few, weak=("p50", "p95", "p99"))
+    stages = (
+        by_hand.stage("generation", 3, few, 0.9, phases=phases),
+        by_hand.stage("context_assembly", 1500, few, 0.1),
+    )
+    text = render(Report(stages=stages, unattributed=Unattributed(0, 0.0)), Screen())
+    titles = text.split("Stage")[1].splitlines()[0].split()
+    assert titles[:6] == ["calls", "each", "p50", "p95", "p99", "self"]
+
+
+def test_the_time_of_failed_calls_is_the_rest_of_the_phases(by_hand):
+    """Phases are those of calls that succeeded; what they do not explain of the stage's share is `rest`."""
+    phases = (by_hand.phase("queue", 3, 4, 0.2), by_hand.phase("decode", 100, 110, 0.3))
+    stages = (by_hand.stage("generation", 9, by_hand.dist(402, 911), 0.9, phases=phases, n_errors=5),)
+    text = render(Report(stages=stages, unattributed=Unattributed(0, 0.1)), Screen())
+    assert re.search(r"\n rest +40\.0 %\n", text)
+
+
+def test_phases_that_explain_nothing_are_not_printed(by_hand):
+    """A call of which only the duration is known has no phases to show."""
+    phases = (by_hand.phase("unattributed", 402, 911, 0.9), by_hand.phase("decode", 0, 0, 0.0))
+    stages = (by_hand.stage("generation", 9, by_hand.dist(402, 911), 0.9, phases=phases),)
+    text = render(Report(stages=stages, unattributed=Unattributed(0, 0.1)), Screen())
+    assert "\n " not in text.split("Stage")[1]
+
+
 def test_printed_shares_add_up_to_100(full_report):
     """Stages and unattributed add up to 100.0 % as printed, phases to their stage."""
     rows = re.findall(

@@ -34,7 +34,7 @@ def test_a_number_has_three_significant_digits(value, expected):
     ("ns", "expected"),
     [
         pytest.param(None, "\N{EN DASH}", id="absent"),
-        pytest.param(0, "0 ns", id="zero-is-not-absent"),
+        pytest.param(0, "0 ms", id="zero-is-not-absent"),
         pytest.param(912, "912 ns", id="ns"),
         pytest.param(999_600, "1.00 ms", id="a-rounded-thousand-takes-the-next-unit"),
         pytest.param(55_000, "55.0 µs", id="us"),

@@ -71,7 +71,7 @@ def test_a_large_request_shows_what_tells_most():
 def test_a_request_that_took_no_time():
     """A request of 0 ns is drawn, not divided by."""
     trace = build_trace(("answer", ZERO_NS, ZERO_NS), stages={"answer": "request"})
-    assert "answer · 0 ns" in waterfall.render(choose([trace]), Screen())
+    assert "answer · 0 ms" in waterfall.render(choose([trace]), Screen())
 
 
 def test_depth_is_bounded():
