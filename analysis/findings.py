@@ -261,13 +261,14 @@ def _unattributed(report: Report) -> Iterator[Finding]:
 
 
 def _buffered(report: Report) -> Iterator[Finding]:
-    n = report.generation.n_buffered
-    if n:
+    n, n_ok = report.generation.n_buffered, report.generation.status.get("ok", 0)
+    if n and n >= _WORTHWHILE * n_ok:  # a one-token answer comes in one piece, too
         yield Finding(
             "stream-buffered",
             "warning",
-            f"{n} streamed answers came in one piece: the time to their first token is that of the last one.",
-            {"buffered_calls": n, "against": {"calls": report.generation.n_calls}},
+            f"{n} of {n_ok} answers were streamed and came in one piece: the time to their first token is that "
+            "of the last one.",
+            {"buffered_calls": n, "against": {"ok_calls": n_ok}},
             "Turn off buffering in the proxy or gateway between client and engine.",
         )
 
@@ -286,8 +287,8 @@ def _sequential(report: Report) -> Iterator[Finding]:
     yield Finding(
         "sequential-model-calls",
         "info",
-        f"An agent request makes {calls.mean:.1f} model calls and waits for {depth.mean:.1f} of them one after "
-        "the other.",
+        f"An agent request makes {calls.mean:.1f} model calls and waits for {depth.mean:.1f} of them "
+        "one after the other.",
         evidence,
         "Ask for several tool calls in one step, or stop planning when the question is a look-up.",
     )

@@ -111,6 +111,13 @@ GENERATION = (_row("generation", 0.9),)
         ),
         pytest.param(
             _report(
+                generation=replace(_phases(), n_buffered=1, n_calls=30, n_attempts=30, status={"ok": 30})
+            ),
+            [],
+            id="a-one-token-answer",
+        ),
+        pytest.param(
+            _report(
                 amplification=Amplification(
                     n_requests=1,
                     is_agent=True,
