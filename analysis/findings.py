@@ -266,8 +266,8 @@ def _buffered(report: Report) -> Iterator[Finding]:
         yield Finding(
             "stream-buffered",
             "warning",
-            f"{n} of {n_ok} answers were streamed and came in one piece: the time to their first token is that "
-            "of the last one.",
+            f"{n} of {n_ok} answers were streamed and came in one piece: the time to their first token is "
+            "that of the last one.",
             {"buffered_calls": n, "against": {"ok_calls": n_ok}},
             "Turn off buffering in the proxy or gateway between client and engine.",
         )

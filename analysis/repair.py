@@ -70,11 +70,11 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
 
 def _distinct(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
     """Drop identical copies; two that differ in anything but the order of attributes are both kept."""
-    seen: dict[str, list[SpanRecord]] = {}
+    seen: dict[tuple[object, ...], list[SpanRecord]] = {}
     kept = []
     for span in spans:
         clean = _clean_ids(span)
-        twins = seen.setdefault(clean.span_id, [])
+        twins = seen.setdefault((clean.span_id, clean.start_ns, clean.end_ns, clean.name), [])
         if clean not in twins:
             twins.append(clean)
             kept.append(clean)

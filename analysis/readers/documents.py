@@ -36,12 +36,13 @@ def documents(source: Source, decode: Decode[T], warn: Warn) -> Iterator[T]:
     """
     lines = source.lines()
     n_blank, first = _first_line(source, lines)
-    if _is_complete(first):
-        _check_format(source, msgspec.json.decode(first))
-        numbered = enumerate(itertools.chain([first], lines), start=n_blank + 1)
+    second = next(lines, b"")
+    if whole := next((line for line in (first, second) if _is_line(line, first)), None):
+        _check_format(source, msgspec.json.decode(whole))
+        numbered = enumerate(itertools.chain([first, second], lines), start=n_blank + 1)
         yield from _decoded_lines(source, numbered, decode, warn)
     else:
-        yield from _whole(source, b"".join([first, *lines]), decode, warn)
+        yield from _whole(source, b"".join([first, b"\n", second, *lines]), decode, warn)
     if source.is_cut:
         warn(
             f"{source.name}: the compressed data breaks off before its end; what was read until there is kept"
@@ -87,6 +88,17 @@ def _refuse(source: Source, name: str) -> None:
         "Export the traces as OTLP/JSON, one object with resourceSpans per line."
     )
     raise TraceFileError(msg)
+
+
+def _is_line(line: bytes, first: bytes) -> bool:
+    """Return whether a line is a document of its own, so that the source has one per line.
+
+    The second line tells it too, as the first one may be the end of one that was cut; unless an array over
+    several lines begins.
+    """
+    if line is not first and (first == b"[" or not line.startswith(b'{"')):
+        return False
+    return _is_complete(line)
 
 
 def _is_complete(line: bytes) -> bool:

@@ -72,6 +72,7 @@ def _read(path, text):
         pytest.param(json.dumps(ONE, indent=2), id="pretty-printed"),
         pytest.param(json.dumps([ONE]), id="array"),
         pytest.param(json.dumps([ONE], indent=2), id="pretty-printed-array"),
+        pytest.param("[\n" + json.dumps(ONE) + "\n]", id="array-of-lines"),
         pytest.param(
             json.dumps(_export(_span(1)), indent=2) + "\n" + json.dumps(_export(_span(2, 1)), indent=2),
             id="several-pretty-printed",
@@ -140,6 +141,17 @@ def test_what_was_written_behind_a_half_written_line_is_kept(tmp_path):
 
     assert [len(trace) for trace in traces] == [4]
     assert len(evidence.warnings) == 1
+
+
+def test_a_file_whose_first_line_was_cut_off_is_read_from_the_second(tmp_path):
+    """The end of a long file, as `tail -c` gives it."""
+    text = json.dumps(_export(_span(9)))[50:] + "\n" + _lines(ONE)
+
+    traces, evidence = _read(tmp_path / "tail.jsonl", text)
+
+    assert [len(trace) for trace in traces] == [2]
+    (warning,) = evidence.warnings
+    assert "tail.jsonl:1: the line is not OTLP/JSON" in warning
 
 
 def test_a_compressed_file_that_breaks_off_is_read_to_there(tmp_path):
