@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 import threading
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import hotspan
 from hotspan.pipelines.engines.base import Messages, Schema, say
 from hotspan.pipelines.engines.decoding import Grammars, Sampler, TextPieces
-from hotspan.pipelines.engines.optional import need, no_progress_bars
+from hotspan.pipelines.engines.optional import need, no_progress_bars, one_thread
 from hotspan.pipelines.engines.tiny_model import TINY_MODEL, tiny_model_folder
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _WHAT = "The embedded engine"
+_SMALL = 50_000_000  # parameters; below, one core computes a token sooner than several agree on it
 
 
 def embedded_engine(model: str | None = None, *, seed: int = 0) -> EmbeddedEngine:
@@ -106,6 +107,7 @@ class EmbeddedEngine:
         self._lm = loaded.to(self._device).eval()
         config = loaded.config.get_text_config()
         self._n_vocabulary = int(config.vocab_size)
+        self._threads = one_thread() if loaded.num_parameters() < _SMALL else nullcontext
         self._n_context = int(getattr(config, "max_position_embeddings", 0)) or None
 
     def _warm_up(self) -> None:
@@ -145,7 +147,7 @@ class EmbeddedEngine:
 
     def _forward(self, tokens: Any, cache: Any) -> Any:
         # Inference mode belongs to a thread: it must not stay on across a yield.
-        with self._turn, self._torch.inference_mode():
+        with self._turn, self._threads(), self._torch.inference_mode():
             output = self._lm(input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
             return output.logits[:, -1, :].float()
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import hotspan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def need(module: str, *, what: str, extra: str = "rag") -> Any:
@@ -57,6 +58,17 @@ def no_progress_bars() -> Iterator[None]:
     finally:
         if was_on:
             logging.enable_progress_bar()
+
+
+def one_thread() -> Callable[[], AbstractContextManager[object]]:
+    """Return a context manager's maker: inside, the calling thread's tensor work stays on one core.
+
+    Threads that wait for each other by spinning cost a small model twenty times its work on a busy machine.
+    Other threads, and this one outside, keep what they had.
+    """
+    threadpoolctl = need("threadpoolctl", what="The embedded engine")
+    pools = threadpoolctl.ThreadpoolController().select(user_api="openmp")
+    return partial(pools.limit, limits=1)
 
 
 def _missing(package: str, state: str, what: str, extra: str) -> hotspan.MissingDependencyError:
