@@ -66,71 +66,73 @@ def listed(*values):
     return {"arrayValue": {"values": list(values)}}
 
 
+A_SPAN = SpanRecord(
+    TRACE,
+    SPAN,
+    PARENT,
+    "search",
+    1_544_712_660_000_000_000,
+    1_544_712_661_000_000_000,
+    {"hotspan.stage": "retrieval", "n": 3, "score": 0.5, "ok": True},
+    kind="server",
+    status="error",
+    status_message="no index",
+    events=(Event("exception", 1_544_712_660_500_000_000, {"exception.type": "OSError"}),),
+    links=(Link(TRACE, PARENT),),
+    resource=Resource({"service.name": "bot"}, "https://schema"),
+    scope=Scope("hotspan", "0.1.0"),
+    flags=257,
+)
+AS_WRITTEN = {
+    "resourceSpans": [
+        {
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "bot"}}]},
+            "scopeSpans": [
+                {
+                    "scope": {"name": "hotspan", "version": "0.1.0"},
+                    "spans": [
+                        {
+                            "traceId": TRACE,
+                            "spanId": SPAN,
+                            "parentSpanId": PARENT,
+                            "flags": 257,
+                            "name": "search",
+                            "kind": 2,
+                            "startTimeUnixNano": "1544712660000000000",
+                            "endTimeUnixNano": "1544712661000000000",
+                            "attributes": [
+                                {"key": "hotspan.stage", "value": {"stringValue": "retrieval"}},
+                                {"key": "n", "value": {"intValue": "3"}},
+                                {"key": "score", "value": {"doubleValue": 0.5}},
+                                {"key": "ok", "value": {"boolValue": True}},
+                            ],
+                            "events": [
+                                {
+                                    "timeUnixNano": "1544712660500000000",
+                                    "name": "exception",
+                                    "attributes": [
+                                        {"key": "exception.type", "value": {"stringValue": "OSError"}}
+                                    ],
+                                }
+                            ],
+                            "links": [{"traceId": TRACE, "spanId": PARENT}],
+                            "status": {"message": "no index", "code": 2},
+                        }
+                    ],
+                }
+            ],
+            "schemaUrl": "https://schema",
+        }
+    ]
+}
+
+
 def test_a_span_is_written_as_the_collector_writes_it():
     """Hex ids, enums as numbers, 64-bit numbers as strings, nothing for what is not there."""
-    span = SpanRecord(
-        TRACE,
-        SPAN,
-        PARENT,
-        "search",
-        1_544_712_660_000_000_000,
-        1_544_712_661_000_000_000,
-        {"hotspan.stage": "retrieval", "n": 3, "score": 0.5, "ok": True},
-        kind="server",
-        status="error",
-        status_message="no index",
-        events=(Event("exception", 1_544_712_660_500_000_000, {"exception.type": "OSError"}),),
-        links=(Link(TRACE, PARENT),),
-        resource=Resource({"service.name": "bot"}, "https://schema"),
-        scope=Scope("hotspan", "0.1.0"),
-        flags=257,
-    )
-
-    (line,) = otlp_json.lines([span])
+    (line,) = otlp_json.lines([A_SPAN])
 
     assert line.endswith("\n")
-    assert json.loads(line) == {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "bot"}}]},
-                "scopeSpans": [
-                    {
-                        "scope": {"name": "hotspan", "version": "0.1.0"},
-                        "spans": [
-                            {
-                                "traceId": TRACE,
-                                "spanId": SPAN,
-                                "parentSpanId": PARENT,
-                                "flags": 257,
-                                "name": "search",
-                                "kind": 2,
-                                "startTimeUnixNano": "1544712660000000000",
-                                "endTimeUnixNano": "1544712661000000000",
-                                "attributes": [
-                                    {"key": "hotspan.stage", "value": {"stringValue": "retrieval"}},
-                                    {"key": "n", "value": {"intValue": "3"}},
-                                    {"key": "score", "value": {"doubleValue": 0.5}},
-                                    {"key": "ok", "value": {"boolValue": True}},
-                                ],
-                                "events": [
-                                    {
-                                        "timeUnixNano": "1544712660500000000",
-                                        "name": "exception",
-                                        "attributes": [
-                                            {"key": "exception.type", "value": {"stringValue": "OSError"}}
-                                        ],
-                                    }
-                                ],
-                                "links": [{"traceId": TRACE, "spanId": PARENT}],
-                                "status": {"message": "no index", "code": 2},
-                            }
-                        ],
-                    }
-                ],
-                "schemaUrl": "https://schema",
-            }
-        ]
-    }
+    assert json.loads(line) == AS_WRITTEN
 
 
 @pytest.mark.parametrize(

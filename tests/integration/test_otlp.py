@@ -22,55 +22,58 @@ def exporter(request, jaeger):
     made.shutdown()
 
 
-def test_a_trace_arrives_whole(jaeger, exporter):
-    """Tree, times, attributes, events, links, status and both services are as recorded."""
-    trace_id, start = uuid.uuid4().hex, time.time_ns() // 1000 * 1000
+def three_spans(trace_id, start):
+    """One request with a model call, and the engine's own span of it from another service."""
     app, engine = (
         Resource({"service.name": f"bot-{trace_id}"}),
         Resource({"service.name": "engine", "pid": 7}),
     )
-    exporter.export(
-        [
-            SpanRecord(
-                trace_id,
-                "00000000000000a1",
-                None,
-                "request",
-                start,
-                start + 5_000_000,
-                {"hotspan.stage": "request"},
-                resource=app,
-                scope=Scope("hotspan", "0.1.0"),
-            ),
-            SpanRecord(
-                trace_id,
-                "00000000000000a2",
-                "00000000000000a1",
-                "chat tiny",
-                start + 1_000_000,
-                start + 4_000_000,
-                {"n": 3, "score": 0.5, "ok": True, "reasons": ["stop"], "digits": 2**70, "text": "é\ud83d"},
-                kind="client",
-                status="error",
-                status_message="broke off",
-                events=(Event("exception", start + 2_000_000, {"exception.type": "OSError"}),),
-                links=(Link(TRACE, "00000000000000b1"),),
-                resource=app,
-                scope=Scope("hotspan", "0.1.0"),
-            ),
-            SpanRecord(
-                trace_id,
-                "00000000000000a3",
-                "00000000000000a2",
-                "llm_request",
-                start + 1_500_000,
-                start + 3_000_000,
-                kind="server",
-                resource=engine,
-                scope=Scope("vllm"),
-            ),
-        ]
-    )
+    return [
+        SpanRecord(
+            trace_id,
+            "00000000000000a1",
+            None,
+            "request",
+            start,
+            start + 5_000_000,
+            {"hotspan.stage": "request"},
+            resource=app,
+            scope=Scope("hotspan", "0.1.0"),
+        ),
+        SpanRecord(
+            trace_id,
+            "00000000000000a2",
+            "00000000000000a1",
+            "chat tiny",
+            start + 1_000_000,
+            start + 4_000_000,
+            {"n": 3, "score": 0.5, "ok": True, "reasons": ["stop"], "digits": 2**70, "text": "é\ud83d"},
+            kind="client",
+            status="error",
+            status_message="broke off",
+            events=(Event("exception", start + 2_000_000, {"exception.type": "OSError"}),),
+            links=(Link(TRACE, "00000000000000b1"),),
+            resource=app,
+            scope=Scope("hotspan", "0.1.0"),
+        ),
+        SpanRecord(
+            trace_id,
+            "00000000000000a3",
+            "00000000000000a2",
+            "llm_request",
+            start + 1_500_000,
+            start + 3_000_000,
+            kind="server",
+            resource=engine,
+            scope=Scope("vllm"),
+        ),
+    ]
+
+
+def test_a_trace_arrives_whole(jaeger, exporter):
+    """Tree, times, attributes, events, links, status and both services are as recorded."""
+    trace_id, start = uuid.uuid4().hex, time.time_ns() // 1000 * 1000
+    exporter.export(three_spans(trace_id, start))
 
     (spans,) = jaeger.traces(f"bot-{trace_id}", 3).values()
 
