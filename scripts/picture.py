@@ -21,7 +21,7 @@ import hotspan
 from hotspan.exporters.reports.console import render
 from hotspan.exporters.reports.screen import Screen
 
-WIDTH = 92
+WIDTH = 96
 FONT = '"SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 
 
