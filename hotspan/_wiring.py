@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hotspan.tracer import config
 
 if TYPE_CHECKING:
+    from hotspan.tracer.channel import Exporter
     from hotspan.tracer.config import Settings
-    from hotspan.tracer.recorder import Exporter
 
 
 def _file(settings: Settings) -> Exporter | None:
@@ -27,4 +27,20 @@ def _otlp(settings: Settings) -> Exporter | None:
     return OtlpExporter(settings.otlp, protocol=settings.protocol)
 
 
-config.factories.update(file=_file, otlp=_otlp)
+def _processors(settings: Settings) -> Exporter | None:
+    if not settings.span_processors:
+        return None
+    from hotspan.exporters.processors import ProcessorExporter  # noqa: PLC0415 - imports the SDK
+
+    return ProcessorExporter(settings.span_processors)
+
+
+def _provider(settings: Settings) -> Exporter | None:
+    if settings.provider is None:
+        return None
+    from hotspan.exporters.processors import ProviderExporter  # noqa: PLC0415 - imports the SDK
+
+    return ProviderExporter(settings.provider)
+
+
+config.factories.update(file=_file, otlp=_otlp, processors=_processors, provider=_provider)

@@ -7,17 +7,22 @@ wants to free, must not be held until the background thread comes to it.  Nothin
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from itertools import islice
 from typing import Any, Final
 
 from hotspan.tracer import semconv
 
 MAX_TEXT: Final = 131_072  # characters of one value; what is cut is said beside it
 MAX_ITEMS: Final = 1_024  # items of one list
+MAX_FLOATS: Final = 256  # a longer list of floats is an embedding: its shape is kept, its numbers are not
+MAX_NODES: Final = 4_096  # items of one value, all levels of nesting together
 MAX_DEPTH: Final = 6
 UNREADABLE: Final = "<unreadable>"
-_INT64: Final = range(-(2**63), 2**63)
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+# Types whose text is short, is no content, and is what a reader expects.
+_TEXTUAL: Final = frozenset({"datetime", "decimal", "uuid", "pathlib", "fractions", "ipaddress"})
 
-# Types that are kept as they are.  `str` is bounded when written; most are far below the bound.
+# Types that are kept as they are.
 PLAIN: Final = frozenset({bool, float})
 
 
@@ -25,60 +30,122 @@ def snapshot(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of `attributes` with every value as OTLP can hold it."""
     kept: dict[str, Any] = {}
     for key, value in attributes.items():
-        kept[str(key)] = coerce(str(key), value, kept)
+        name = key_text(key)
+        kept[name] = coerce(name, value, kept)
     return kept
+
+
+def key_text(key: object) -> str:
+    """Return the key as text, whatever it is."""
+    if isinstance(key, str):
+        return key
+    try:
+        return str(key)
+    except Exception:  # noqa: BLE001 - a key must not break the program that uses it
+        return UNREADABLE
 
 
 def coerce(key: str, value: Any, beside: MutableMapping[str, Any]) -> Any:
     """Return `value` as a str, bool, int, float, bytes, None, list or dict of such.
 
-    Numbers of numpy and the like become Python's, arrays become lists (long ones their shape), text and
-    lists are cut at a bound with the original length set in `beside` under `<key>.hotspan.original_length`,
-    and anything else becomes its type's name, since its text may be content, or slow, or raise.
+    Numbers of numpy and the like become Python's, arrays become lists, long arrays and long lists of floats
+    their shape; text and lists are cut at a bound with the original length set in `beside` under
+    `<key>.hotspan.original_length`.  Anything else becomes its type's name, since its text may be content, or
+    slow, or raise.
     """
+    # The two most common types first; everything else is rare enough to take the long way.
+    kind = type(value)
+    if kind is str and len(value) <= MAX_TEXT:
+        return value
+    if kind is int and _MIN_INT64 <= value <= _MAX_INT64:
+        return value
     try:
-        kept, original_length = _coerce(value, MAX_DEPTH)
+        reader = _Reader()
+        kept = reader.read(value, MAX_DEPTH)
     except Exception:  # noqa: BLE001 - an attribute must never break the program that sets it
         return UNREADABLE
-    if original_length is not None:
-        beside[f"{key}.{semconv.ORIGINAL_LENGTH}"] = original_length
+    if reader.original_length is not None:
+        beside[f"{key}.{semconv.ORIGINAL_LENGTH}"] = reader.original_length
     return kept
 
 
-def _coerce(value: Any, depth: int) -> tuple[Any, int | None]:  # noqa: PLR0911 - a table of types
-    """Return the kept value, and the original length where it was cut."""
-    if value is None or isinstance(value, (bool, float)):
-        return (value if value is None or type(value) in PLAIN else float(value)), None
-    if isinstance(value, str):
-        text = value if type(value) is str else str.__str__(value)
-        return (text, None) if len(text) <= MAX_TEXT else (text[:MAX_TEXT], len(text))
-    if isinstance(value, int):
-        return (int(value) if value in _INT64 else str(int(value))), None
-    if isinstance(value, (bytes, bytearray)):
-        return (bytes(value), None) if len(value) <= MAX_TEXT else (bytes(value[:MAX_TEXT]), len(value))
-    if depth == 0:
-        return f"<{type(value).__qualname__}>", None
-    if isinstance(value, Mapping):
-        items = list(value.items())
-        kept = {str(k): _coerce(v, depth - 1)[0] for k, v in items[:MAX_ITEMS]}
-        return kept, len(items) if len(items) > MAX_ITEMS else None
-    if isinstance(value, (list, tuple, set, frozenset, range)):
-        head = [_coerce(v, depth - 1)[0] for v, _ in zip(value, range(MAX_ITEMS), strict=False)]
-        return head, len(value) if len(value) > MAX_ITEMS else None
-    return _coerce_foreign(value, depth)
+class _Reader:
+    """Reads one value, with a bound on all of its items together.
+
+    Attributes:
+        original_length: Length of the value itself, where it was cut.
+    """
+
+    __slots__ = ("_n_nodes", "original_length")
+
+    def __init__(self) -> None:
+        self._n_nodes = 0
+        self.original_length: int | None = None
+
+    def read(self, value: Any, depth: int) -> Any:  # noqa: PLR0911 - a table of types
+        """Return the kept form of `value`, at most `depth` levels deep."""
+        self._n_nodes += 1
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, (str, bytes, bytearray)):
+            return self._cut(value, depth)
+        if isinstance(value, int):
+            number = int(value)  # an IntEnum, say: only a plain int is compared without its own methods
+            return number if _MIN_INT64 <= number <= _MAX_INT64 else _digits(number)
+        if isinstance(value, float):
+            return float(value)
+        if depth == 0 or self._n_nodes > MAX_NODES:
+            return _type_name(value)
+        if isinstance(value, Mapping):
+            self._note(len(value), depth)
+            return {key_text(k): self.read(v, depth - 1) for k, v in islice(value.items(), MAX_ITEMS)}
+        if isinstance(value, (list, tuple, set, frozenset, range)):
+            return self._items(value, depth)
+        return self._foreign(value, depth)
+
+    def _cut(self, value: str | bytes | bytearray, depth: int) -> str | bytes:
+        if len(value) > MAX_TEXT and depth == MAX_DEPTH:
+            self.original_length = len(value)
+        if isinstance(value, str):
+            text = value if type(value) is str else str.__str__(value)
+            return text[:MAX_TEXT]
+        return bytes(value[:MAX_TEXT])
+
+    def _items(self, value: Any, depth: int) -> Any:
+        length = len(value)
+        if length > MAX_FLOATS and isinstance(next(iter(value)), float):
+            return f"<{_type_name(value)[1:-1]} of {length} floats>"
+        self._note(length, depth)
+        return [self.read(item, depth - 1) for item in islice(value, MAX_ITEMS)]
+
+    def _note(self, length: int, depth: int) -> None:
+        if length > MAX_ITEMS and depth == MAX_DEPTH:
+            self.original_length = length
+
+    def _foreign(self, value: Any, depth: int) -> Any:
+        """Numbers and arrays of numpy, torch and their like, by what they can do rather than by import."""
+        shape = getattr(value, "shape", None)
+        if shape == () and hasattr(value, "item"):
+            item = value.item()
+            return float(value) if type(item) is type(value) else self.read(item, depth - 1)
+        if isinstance(shape, tuple) and hasattr(value, "tolist"):
+            n_items = 1
+            for extent in shape:
+                n_items *= int(extent)
+            if n_items > MAX_FLOATS:
+                return f"<{_type_name(value)[1:-1]} {'x'.join(map(str, shape))}>"
+            return self.read(value.tolist(), depth - 1)
+        if type(value).__module__.partition(".")[0] in _TEXTUAL:
+            return str(value)
+        return _type_name(value)
 
 
-def _coerce_foreign(value: Any, depth: int) -> tuple[Any, int | None]:
-    """Numbers and arrays of numpy, torch and their like, by what they can do rather than by import."""
-    shape = getattr(value, "shape", None)
-    if shape == () and hasattr(value, "item"):
-        item = value.item()
-        return _coerce(item, depth - 1) if item is not value else (UNREADABLE, None)
-    if isinstance(shape, tuple) and hasattr(value, "tolist"):
-        n_items = 1
-        for extent in shape:
-            n_items *= int(extent)
-        if n_items > MAX_ITEMS:
-            return f"<{type(value).__qualname__} {'x'.join(map(str, shape))}>", None
-        return _coerce(value.tolist(), depth - 1)
-    return f"<{type(value).__qualname__}>", None
+def _type_name(value: object) -> str:
+    return f"<{type(value).__qualname__}>"
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # more digits than Python is willing to write
+        return f"<int of {number.bit_length()} bits>"

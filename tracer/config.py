@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import atexit
 import os
-import socket
+import sys
 import threading
-import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from hotspan.tracer import clock, semconv, streaming
+from hotspan.tracer import clock, overhead, semconv, streaming
 from hotspan.tracer import recorder as recording_
 from hotspan.tracer import span as spans
+from hotspan.tracer.channel import Channel, Exporter
 from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import Resource
-from hotspan.tracer.recorder import Channel, Exporter, FlushResult, Recorder
+from hotspan.tracer.recorder import FlushResult, Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 EXIT_TIMEOUT_S: Final = 2.0
 PROTOCOLS: Final = ("http/protobuf", "grpc")
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def _is_disabled() -> bool:
+    return os.environ.get("HOTSPAN_DISABLED", "").strip().lower() in _TRUE
+
+
+# HOTSPAN_DISABLED as it was when Hotspan was imported: then decorators return what they were given.
+DISABLED: Final = _is_disabled()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,7 @@ class Settings:
         capture_content: Whether prompts, documents, answers and exception messages are recorded.
         sample_ratio: Share of requests that are recorded, in [0, 1], decided at the root.
         span_processors: OpenTelemetry span processors that receive every finished span.
+        provider: The application's tracer provider, whose processors receive every finished span, or None.
     """
 
     service_name: str = "unknown_service"
@@ -52,6 +61,7 @@ class Settings:
     capture_content: bool = False
     sample_ratio: float = 1.0
     span_processors: tuple[Any, ...] = ()
+    provider: Any = None
 
 
 # name -> maker of an exporter from the settings, or None when the settings do not ask for it
@@ -88,6 +98,7 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
     capture_content: bool | None = None,
     sample_ratio: float | None = None,
     span_processors: Sequence[Any] = (),
+    provider: Any = None,
 ) -> None:
     """Say where spans go.  Optional: every argument also has an environment variable.
 
@@ -101,7 +112,10 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
         capture_content: Record prompts, documents, answers and exception messages
             (`HOTSPAN_CAPTURE_CONTENT`); off by default.
         sample_ratio: Share of requests to record, in [0, 1], decided at the root (`HOTSPAN_SAMPLE_RATIO`).
-        span_processors: OpenTelemetry span processors; their `on_end` receives every finished span.
+        span_processors: OpenTelemetry span processors.  Their `on_end` receives every finished span, from a
+            thread of Hotspan's; they are shut down with it.
+        provider: The application's own OpenTelemetry SDK tracer provider, if its processors are to receive
+            every finished span too.  It is used, and never changed or shut down.
 
     Raises:
         ConfigurationError: A value cannot be used; what was configured before stays in force.
@@ -114,6 +128,7 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
         "capture_content": capture_content,
         "sample_ratio": sample_ratio,
         "span_processors": tuple(span_processors) or None,
+        "provider": provider,
     }
     chosen = _from_environment(os.environ) | {key: value for key, value in given.items() if value is not None}
     _apply(_checked(Settings(**chosen)))
@@ -136,9 +151,9 @@ def _text(_variable: str, text: str) -> str:
 
 
 def _flag(variable: str, text: str) -> bool:
-    if text.lower() in ("1", "true", "yes", "on"):
+    if text.lower() in _TRUE:
         return True
-    if text.lower() in ("0", "false", "no", "off"):
+    if text.lower() in _FALSE:
         return False
     msg = f"{variable}={text!r}: expected true or false"
     raise ConfigurationError(msg)
@@ -175,25 +190,57 @@ def _checked(new: Settings) -> Settings:
     return new
 
 
-def _disabled() -> bool:
-    return os.environ.get("HOTSPAN_DISABLED", "").strip().lower() in ("1", "true", "yes", "on")
-
-
 def _apply(new: Settings) -> None:
     global _settings, _configured, _active  # noqa: PLW0603 - one configuration per process
     with _lock:
-        disabled = _disabled()
-        made = {} if disabled else {name: make(new) for name, make in factories.items()}
-        exporters = {name: exporter for name, exporter in made.items() if exporter is not None}
-        shutdown()
+        exporters = {} if _is_disabled() else _make_exporters(new)
+        n_open = _retire()
         _settings = new
         spans.keep_messages = new.capture_content
         spans.sample_bound = round(new.sample_ratio * 2**64)
-        _configured, _active = True, bool(exporters)
+        _configured = True
         if exporters:
+            resource = _resource(new)
             channels = [Channel(exporter, name) for name, exporter in exporters.items()]
             born_ns = clock.now_ns() if _inherited is not None else 0
-            recording_.install(Recorder(_resource(new), channels, born_ns=born_ns))
+            recording_.install(Recorder(resource, channels, born_ns=born_ns, n_carried=n_open))
+            _active = True
+            _end_with_worker_process()
+
+
+def _make_exporters(new: Settings) -> dict[str, Exporter]:
+    made: dict[str, Exporter] = {}
+    try:
+        for name, make in factories.items():
+            exporter = make(new)
+            if exporter is not None:
+                made[name] = exporter
+    except BaseException:
+        for exporter in made.values():
+            exporter.shutdown()
+        raise
+    return made
+
+
+def _retire() -> int:
+    """Deliver what the present recorder has, and return how many spans are still open."""
+    global _active  # noqa: PLW0603 - one configuration per process
+    _active = False
+    recorder = recording_.installed()
+    if recorder is None:
+        return 0
+    recording_.install(None)
+    recorder.shutdown(EXIT_TIMEOUT_S, carry_on=True)
+    return recorder.n_open()
+
+
+def _end_with_worker_process() -> None:
+    # A worker of `multiprocessing` leaves by os._exit: its own finalizers run, those of `atexit` do not.
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing import util  # noqa: PLC0415 - such a worker has imported it
+
+        util.Finalize(None, shutdown, exitpriority=100)
 
 
 def _configure_from_environment() -> bool:
@@ -202,25 +249,30 @@ def _configure_from_environment() -> bool:
         if not _configured:
             try:
                 _apply(_inherited or _checked(Settings(**_from_environment(os.environ))))
-            except ConfigurationError as exc:
+            except Exception as exc:  # noqa: BLE001 - of exporters too
                 # The program did not call us: it must not fail for a variable of ours, but has to be told.
                 _configured = True
                 recording_.warn(f"tracing is off: {exc}")
         return _active
 
 
-def _resource(new: Settings) -> Resource:
+def _resource(new: Settings, *, measure_cost: bool = True) -> Resource:
+    import uuid  # noqa: PLC0415 - this and the next cost more to import than the rest of Hotspan
+    from importlib import metadata  # noqa: PLC0415 - as above
+
+    cost = {semconv.OVERHEAD_NS: overhead.span_cost_ns()} if measure_cost else {}
     return Resource(
         {
             semconv.SERVICE_NAME: new.service_name,
             semconv.SERVICE_INSTANCE_ID: str(uuid.uuid4()),
             semconv.PROCESS_PID: os.getpid(),
-            semconv.HOST_NAME: socket.gethostname(),
+            semconv.HOST_NAME: os.uname().nodename,
             semconv.SDK_NAME: "hotspan",
             semconv.SDK_LANGUAGE: "python",
             semconv.SDK_VERSION: metadata.version("hotspan"),
             semconv.CONVENTION: semconv.GENAI_CONVENTION_VERSION,
             semconv.SAMPLE_RATIO: float(new.sample_ratio),
+            **cost,
         }
     )
 
@@ -235,6 +287,13 @@ def flush(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
     return recorder.flush(timeout) if recorder is not None else FlushResult(ok=True, exported=0, lost=0)
 
 
+def drain() -> None:
+    """Hand every span that has ended to the exporters' queues, and wait for none of them."""
+    recorder = recording_.installed()
+    if recorder is not None:
+        recorder.drain()
+
+
 def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
     """Deliver what can be delivered within `timeout` seconds, count the rest as lost, and stop recording.
 
@@ -242,19 +301,19 @@ def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
     """
     global _active  # noqa: PLW0603 - one configuration per process
     with _lock:
-        recorder = recording_.installed()
         _active = False
+        recorder = recording_.installed()
         if recorder is None:
             return FlushResult(ok=True, exported=0, lost=0)
-        result = recorder.shutdown(timeout)
+        streaming.end_open_streams()
         recording_.install(None)
-        return result
+        return recorder.shutdown(timeout)
 
 
 @contextmanager
 def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
     """Record to `exporter` alone inside the `with` block, then restore what was configured before."""
-    global _settings, _configured, _active  # noqa: PLW0603 - one configuration per process
+    global _settings, _configured, _active
     before = (
         _settings,
         _configured,
@@ -263,7 +322,7 @@ def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
         spans.keep_messages,
         spans.sample_bound,
     )
-    recorder = Recorder(_resource(new), [Channel(exporter, "memory")])
+    recorder = Recorder(_resource(new, measure_cost=False), [Channel(exporter, "memory")])
     recording_.install(recorder)
     _settings, _configured, _active = _checked(new), True, True
     spans.keep_messages, spans.sample_bound = new.capture_content, round(new.sample_ratio * 2**64)

@@ -7,7 +7,7 @@ same content.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace as otel
@@ -40,17 +40,40 @@ class ContextOverlay(Context):
         """Return the value of `key` in this context."""
         if key == SPAN_KEY or key == STAGE_KEY:  # noqa: PLR1714, SIM109 - two comparisons cost less than a tuple
             return self
-        return self.base.get(key, default)
+        return self.plain().get(key, default)
+
+    def plain(self) -> Context:
+        """Return the nearest context below that is no overlay; every key but the two own ones is there."""
+        base = self.base
+        while isinstance(base, ContextOverlay):  # a loop: stages nest as deep as the program recurses
+            base = base.base
+        return base
 
     def __getitem__(self, key: str) -> Any:
-        return self if key in _OWN_KEYS else self.base[key]
+        return self if key in _OWN_KEYS else self.plain()[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in _OWN_KEYS or key in self.base
+        return key in _OWN_KEYS or key in self.plain()
 
     def copy(self) -> dict[str, object]:
         """Return this context's content as a plain dict, as `Context.copy` does."""
-        return {**self.base.copy(), SPAN_KEY: self, STAGE_KEY: self}
+        return {**self.plain(), SPAN_KEY: self, STAGE_KEY: self}
+
+    # A dict compares by its content, forbids hashing and can be copied; a span is one thing.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dict sets it to None
+        return id(self) >> 4
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.copy())
@@ -87,7 +110,7 @@ def _current_context_variable() -> contextvars.ContextVar[Context] | None:
     """Return the variable behind OpenTelemetry's current context, if its runtime is the usual one."""
     probe = Context()
     token: Any = otel_context.attach(probe)
-    variable = getattr(token, "var", None)
+    variable: Any = getattr(token, "var", None)
     usable = hasattr(variable, "get") and hasattr(variable, "reset") and variable.get() is probe
     otel_context.detach(token)
     return variable if usable else None

@@ -5,13 +5,32 @@ The message of an exception is content (it may quote a prompt) and is kept only 
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import traceback
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry import trace as otel
 
 from hotspan.tracer import semconv
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hotspan.tracer.record import Status
+
 MAX_STACK_FRAMES: Final = 32
+_STATUS_OF_CODE: Final[Mapping[otel.StatusCode, Status]] = {
+    otel.StatusCode.UNSET: "unset",
+    otel.StatusCode.OK: "ok",
+    otel.StatusCode.ERROR: "error",
+}
+
+
+def status_of(status: otel.Status | otel.StatusCode, description: str | None) -> tuple[Status, str | None]:
+    """Return OpenTelemetry's status in our words, with its description; "unset" for what is no status."""
+    if isinstance(status, otel.Status):
+        return _STATUS_OF_CODE[status.status_code], status.description
+    return _STATUS_OF_CODE.get(status, "unset"), description
 
 
 def outcome_of(exc: BaseException) -> str | None:
@@ -22,7 +41,7 @@ def outcome_of(exc: BaseException) -> str | None:
     """
     if isinstance(exc, GeneratorExit):
         return semconv.ABANDONED
-    if isinstance(exc, asyncio.CancelledError) or _is_foreign_cancellation(exc):
+    if _is_cancellation(exc):
         return semconv.CANCELLED
     if isinstance(exc, Exception):
         return None
@@ -31,8 +50,12 @@ def outcome_of(exc: BaseException) -> str | None:
     return semconv.INTERRUPTED
 
 
-def _is_foreign_cancellation(exc: BaseException) -> bool:
-    # trio and anyio raise their own BaseException; importing them to ask would cost every user.
+def _is_cancellation(exc: BaseException) -> bool:
+    # Looked up, not imported: a program without asyncio should not pay for it.  trio and anyio raise their
+    # own BaseException, known by its name.
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and isinstance(exc, asyncio.CancelledError):
+        return True
     return not isinstance(exc, Exception) and type(exc).__name__ == "Cancelled"
 
 
@@ -50,7 +73,29 @@ def message_of(exc: BaseException) -> str:
         return "<unprintable>"
 
 
-def stack_of(exc: BaseException) -> str:
-    """Return the innermost frames of the traceback, without the message."""
-    # Frames only: the last line of a formatted traceback is the message, which is content.
-    return "".join(traceback.format_tb(exc.__traceback__, limit=-MAX_STACK_FRAMES))
+def stack_of(exc: BaseException, *, source: bool) -> str:
+    """Return the innermost frames of the traceback, without the message.
+
+    Args:
+        exc: The exception.
+        source: Whether the lines of source are read and quoted too.  They may hold a prompt as a literal, and
+            cost a file access each.
+    """
+    if source:
+        return "".join(traceback.format_tb(exc.__traceback__, limit=-MAX_STACK_FRAMES))
+    frames = list(traceback.walk_tb(exc.__traceback__))[-MAX_STACK_FRAMES:]
+    return "".join(
+        f'  File "{frame.f_code.co_filename}", line {line_no}, in {frame.f_code.co_name}\n'
+        for frame, line_no in frames
+    )
+
+
+def describe(exc: BaseException, *, content: bool) -> dict[str, str]:
+    """Return the attributes of an exception event; with the message and the lines of source if `content`."""
+    described = {
+        semconv.EXCEPTION_TYPE: qualified_name(exc),
+        semconv.EXCEPTION_STACKTRACE: stack_of(exc, source=content),
+    }
+    if content:
+        described[semconv.EXCEPTION_MESSAGE] = message_of(exc)
+    return described

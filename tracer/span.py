@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import os
 import random
+import threading
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace as otel
@@ -22,46 +24,55 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.attributes import PLAIN, coerce, snapshot
-from hotspan.tracer.context import STAGE_KEY, ContextOverlay, attach, detach, get_context
-from hotspan.tracer.outcome import message_of, outcome_of, qualified_name, stack_of
-from hotspan.tracer.record import NO_ATTRIBUTES, Event, Kind, Link, Resource, Scope, SpanRecord, Status
+from hotspan.tracer.attributes import MAX_TEXT, coerce, key_text, snapshot
+from hotspan.tracer.context import SPAN_KEY, STAGE_KEY, ContextOverlay, attach, detach, get_context
+from hotspan.tracer.faults import fault
+from hotspan.tracer.finished import Extra
+from hotspan.tracer.outcome import describe, message_of, outcome_of, status_of
+from hotspan.tracer.record import NO_ATTRIBUTES, Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opentelemetry.util.types import Attributes as OTelAttributes
 
-MAX_EVENTS: Final = 1024
-MAX_LINKS: Final = 128
 MAX_ATTRIBUTES: Final = 256
 SAMPLED: Final = 1
-
-_STATUS_OF_CODE: Final[Mapping[otel.StatusCode, Status]] = {
-    otel.StatusCode.UNSET: "unset",
-    otel.StatusCode.OK: "ok",
-    otel.StatusCode.ERROR: "error",
-}
+# Above the limit these are kept all the same: without them a span says nothing.
+_NEEDED_PREFIXES: Final = ("hotspan.", "gen_ai.", "error.")
 
 _random = random.Random()  # noqa: S311 - span ids need to differ, not to be secret
 random_bits: Callable[[int], int] = _random.getrandbits
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_random.seed)
 
 
-def _discard(_span: Span) -> None:
+def discard(_span: Span) -> None:
     """Take a finished span while nothing is configured."""
 
 
 # Where finished spans go, and whether exception messages may be recorded: set by the recorder.
 on_start: Callable[[], object] = int
-on_end: Callable[[Span], None] = _discard
+on_end: Callable[[Span], None] = discard
 keep_messages = False
 # Whether anything is recorded at all; set by `config`, which reads the environment at the first question.
 is_active: Callable[[], bool] = bool
 
+# Attributes known at decoration are shared by many spans; this guards the moment at which a span gets its
+# own.  One lock for all: it is held for the copy of a small dict, and a lock in each span would cost more.
+# Reentrant, since the garbage collector may end a dropped stream in the middle of the copy.
+_copying = threading.RLock()
 
-class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define update(); a Context is read-only, ours too
+
+def _after_fork() -> None:
+    global _copying  # noqa: PLW0603 - another thread of the parent may have held it
+    _copying = threading.RLock()
+    _random.seed()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Span(otel.Span, ContextOverlay):
     """One running stage, and the OpenTelemetry context in which it is the current span.
 
     Attributes:
@@ -69,16 +80,31 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
         start_ns: Start on the process's monotonic clock (`clock.now_ns`), nanoseconds.
         end_ns: End on the same clock; 0 while the span runs.
         recording: False for a span of a request that was not sampled: it is propagated, never written.
+        extra: Events, links and the like, made when the first of them comes.
+        entry: The stage object that made the span current in a `with` statement, and the token to leave it.
     """
 
     __slots__ = (
-        "_attributes", "_shared", "_token", "base", "dropped", "end_ns", "events", "flags", "kind", "links",
-        "name", "owner", "parent_id", "recording", "scope", "span_id", "start_ns", "status", "status_message",
-        "trace_id", "trace_state",
+        "_attributes", "_shared", "base", "end_ns", "entry", "extra", "flags", "kind", "name", "parent_id",
+        "recording", "span_id", "start_ns", "status", "trace_id", "trace_state",
     )  # fmt: skip
 
     base: Context
+    trace_id: int
+    span_id: int
+    parent_id: int
+    name: str
+    kind: Kind
+    start_ns: int
+    end_ns: int
+    flags: int
     recording: bool
+    trace_state: TraceState
+    status: Status
+    extra: Extra | None
+    entry: tuple[object, Any] | None
+    _attributes: Mapping[str, Any]
+    _shared: bool
 
     # --- Life ------------------------------------------------------------------------------------------
 
@@ -88,7 +114,10 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
             return
         self.end_ns = clock.now_ns() if end_time is None else clock.from_wall_ns(end_time)
         if self.recording:
-            on_end(self)
+            try:
+                on_end(self)
+            except Exception as own:  # noqa: BLE001 - the program goes on, whatever becomes of the span
+                fault(own)
 
     def enter(self) -> object:
         """Make the span current and return what `leave` takes."""
@@ -100,26 +129,30 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
 
     def fail(self, exc: BaseException) -> None:
         """Record by which exception the stage was left; the caller re-raises it."""
-        outcome = outcome_of(exc)
-        if outcome is None:
-            if self.recording:
+        try:
+            outcome = outcome_of(exc)
+            if outcome is None:
                 self._record_error(exc)
-        elif outcome:
-            self.outcome(outcome)
+            elif outcome:
+                self.outcome(outcome)
+        except Exception as own:  # noqa: BLE001 - the user's exception must not be replaced by one of ours
+            fault(own)
 
     def outcome(self, outcome: str) -> None:
         """Set how the stage ended where neither "ok" nor an exception says it; truncated is an error."""
         self.set(semconv.OUTCOME, outcome)
-        if outcome == semconv.TRUNCATED:
+        if outcome == semconv.TRUNCATED and self.status != "ok" and not self.end_ns:
             self.status = "error"
 
     def _record_error(self, exc: BaseException) -> None:
-        self.status = "error"
+        if self.end_ns or not self.recording:
+            return
         kind = type(exc).__qualname__
         self.set(semconv.ERROR_TYPE, kind)
-        message = message_of(exc) if keep_messages else ""
-        self.status_message = f"{kind}: {message}" if message else kind
         self.record_exception(exc)
+        if self.status != "ok":  # "ok" is the user's last word
+            self.status = "error"
+            self._more().status_message = f"{kind}: {message_of(exc)}" if keep_messages else kind
 
     # --- What a user of Hotspan sets ----------------------------------------------------------------------
 
@@ -127,14 +160,37 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
         """Set one attribute and return the span; any value is taken, and kept as what OTLP can hold."""
         if self.end_ns or not self.recording:
             return self
-        if self._shared:
-            self._attributes = dict(self._attributes)
-            self._shared = False
-        elif len(self._attributes) >= MAX_ATTRIBUTES and key not in self._attributes:
-            self.dropped += 1
+        attributes: Any = self._own_attributes() if self._shared else self._attributes
+        if type(key) is not str:
+            key = key_text(key)
+        if len(attributes) >= MAX_ATTRIBUTES and not self._fits(key):
             return self
-        self._attributes[key] = value if type(value) in PLAIN else coerce(key, value, self._attributes)
+        kind = type(value)
+        if kind is float or kind is bool or (kind is str and len(value) <= MAX_TEXT):  # type: ignore[arg-type]  # a str here
+            attributes[key] = value
+        else:
+            attributes[key] = coerce(key, value, attributes)
         return self
+
+    def _own_attributes(self) -> Mapping[str, Any]:
+        with _copying:
+            if self._shared:
+                self._attributes = dict(self._attributes)
+                self._shared = False
+            return self._attributes
+
+    def _fits(self, key: str) -> bool:
+        if key in self._attributes or key.startswith(_NEEDED_PREFIXES):
+            return True
+        self._more().n_dropped_attributes += 1
+        return False
+
+    def _more(self) -> Extra:
+        extra = self.extra
+        if extra is None:
+            with _copying:
+                extra = self.extra = self.extra or Extra()
+        return extra
 
     def set_many(self, attributes: Mapping[str, object]) -> Span:
         """Set several attributes and return the span."""
@@ -144,8 +200,8 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """The attributes set so far; not to be changed."""
-        return self._attributes
+        """The attributes set so far, to be read."""
+        return MappingProxyType(self._attributes)
 
     def traceparent(self) -> str:
         """Return the W3C `traceparent` header value of this span."""
@@ -156,6 +212,11 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
     def get_span_context(self) -> SpanContext:
         """Return the ids by which other spans refer to this one."""
         return SpanContext(self.trace_id, self.span_id, False, TraceFlags(self.flags), self.trace_state)
+
+    @property
+    def context(self) -> SpanContext:
+        """The same as `get_span_context()`, by the name that the SDK's span has for it."""
+        return self.get_span_context()
 
     def set_attribute(self, key: str, value: Any) -> None:
         """Set one attribute."""
@@ -170,17 +231,13 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
         if self.end_ns or not self.recording:
             return
         time_ns = clock.now_ns() if timestamp is None else clock.from_wall_ns(timestamp)
-        if self.events is None:
-            self.events = []
-        self.events.append((name, time_ns, snapshot(attributes) if attributes else NO_ATTRIBUTES))
+        self._more().add_event((name, time_ns, snapshot(attributes) if attributes else NO_ATTRIBUTES))
 
     def add_link(self, context: SpanContext, attributes: OTelAttributes = None) -> None:
         """Add a reference to a span that is not the parent."""
-        if self.end_ns or not self.recording or not context.is_valid:
+        if self.end_ns or not self.recording or not (context.is_valid or attributes or context.trace_state):
             return
-        if self.links is None:
-            self.links = []
-        self.links.append((context, snapshot(attributes) if attributes else NO_ATTRIBUTES))
+        self._more().add_link((context, snapshot(attributes) if attributes else NO_ATTRIBUTES))
 
     def update_name(self, name: str) -> None:
         """Replace the span's name."""
@@ -193,12 +250,12 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
 
     def set_status(self, status: otel.Status | otel.StatusCode, description: str | None = None) -> None:
         """Set the status; OK is final, and UNSET changes nothing, as the specification says."""
-        if isinstance(status, otel.Status):
-            status, description = status.status_code, status.description
-        if self.end_ns or self.status == "ok" or status is otel.StatusCode.UNSET:
+        new, description = status_of(status, description)
+        if self.end_ns or self.status == "ok" or new == "unset":
             return
-        self.status = _STATUS_OF_CODE[status]
-        self.status_message = description or "" if self.status == "error" else ""
+        self.status = new
+        if description or self.extra is not None:
+            self._more().status_message = description or ""
 
     def record_exception(
         self,
@@ -208,15 +265,9 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
         escaped: bool = False,  # noqa: FBT001, FBT002 - OpenTelemetry's signature
     ) -> None:
         """Add an exception event; the message is content, and kept only when content is captured."""
-        described: dict[str, Any] = {
-            semconv.EXCEPTION_TYPE: qualified_name(exception),
-            semconv.EXCEPTION_STACKTRACE: stack_of(exception),
-        }
-        if keep_messages:
-            described[semconv.EXCEPTION_MESSAGE] = message_of(exception)
+        described = describe(exception, content=keep_messages) | dict(attributes or {})
         if escaped:
             described[semconv.EXCEPTION_ESCAPED] = True
-        described.update(attributes or {})
         self.add_event(semconv.EXCEPTION_EVENT, described, timestamp)
 
     def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:
@@ -225,58 +276,25 @@ class Span(otel.Span, ContextOverlay):  # type: ignore[misc]  # both define upda
             self.fail(exc)
         self.end()
 
-    # --- Identity ------------------------------------------------------------------------------------------
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:  # type: ignore[override]  # dict forbids hashing; a span is hashed by identity
-        return id(self) >> 4
-
-    def __deepcopy__(self, memo: object) -> Span:
-        return self
-
     def __repr__(self) -> str:
         return f"<Span {self.name!r} {self.traceparent()}>"
 
-    # --- What the recorder makes of it ----------------------------------------------------------------------
 
-    def record(self, resource: Resource) -> SpanRecord:
-        """Return the finished span as data; called once, on the recorder's thread."""
-        events, links = self.events, self.links
-        anchor = clock.anchor_ns
-        return SpanRecord(
-            f"{self.trace_id:032x}",
-            f"{self.span_id:016x}",
-            f"{self.parent_id:016x}" if self.parent_id else None,
-            self.name,
-            self.start_ns + anchor,
-            self.end_ns + anchor,
-            self._attributes,
-            self.kind,
-            self.status,
-            self.status_message,
-            tuple(Event(n, t + anchor, a) for n, t, a in events[:MAX_EVENTS]) if events else (),
-            tuple(_link(c, a) for c, a in links[:MAX_LINKS]) if links else (),
-            resource,
-            self.scope,
-            self.trace_state.to_header() if self.trace_state else "",
-            self.flags,
-            self.dropped,
-            max(0, len(events) - MAX_EVENTS) if events else 0,
-            max(0, len(links) - MAX_LINKS) if links else 0,
-        )
+class NoopSpan(Span):
+    """The span where nothing is traced: every method works, nothing is kept, and it is never current."""
 
+    __slots__ = ()
 
-def _link(context: SpanContext, attributes: Mapping[str, Any]) -> Link:
-    return Link(
-        f"{context.trace_id:032x}", f"{context.span_id:016x}", attributes, context.trace_state.to_header()
-    )
+    def enter(self) -> object:
+        """Leave the current context as it is: it may hold the application's own span."""
+        return None
+
+    def leave(self, token: object) -> None:
+        """Do nothing, as `enter` did."""
 
 
 # --- Starting ----------------------------------------------------------------------------------------------
 
-_SCOPE: Final = Scope(semconv.SCOPE_NAME, "", NO_ATTRIBUTES, semconv.SCHEMA_URL)
 _NO_STATE: Final = TraceState()
 _new = Span.__new__
 
@@ -289,51 +307,58 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
 
     `attributes` are shared, not copied: plain values that the caller never changes afterwards.
     """
-    context = get_context()
+    context: Any = get_context()
     span = _new(Span)
-    span.base = context
+    parent: Any = context
     if type(context) is Span:
-        parent: Any = context
+        # Spans that have ended say nothing to lookups; skipped, a chain of tasks does not grow for ever.
+        while type(context) is Span and context.end_ns:
+            context = context.base
     else:
-        parent = otel.get_current_span(context)
+        parent = context.get(SPAN_KEY)
+    span.base = context
     if type(parent) is Span:
         span.trace_id = parent.trace_id
         span.parent_id = parent.span_id
         span.flags = parent.flags
-        span.recording = parent.recording
+        span.recording = parent.flags & SAMPLED == SAMPLED  # `recording` is False once a parent was drained
         span.trace_state = parent.trace_state
+    elif parent is None:
+        _begin_trace(span)
     else:
-        _adopt_foreign_parent(span, parent.get_span_context())
+        _adopt_foreign_parent(span, otel.get_current_span(context).get_span_context())
     span.span_id = random_bits(64) or 1
     span.name = name
     span.kind = kind
     span._attributes = attributes  # noqa: SLF001 - a constructor outside the class: no __init__ call per span
     span._shared = True  # noqa: SLF001 - as above
-    span._token = None  # noqa: SLF001 - as above
-    span.owner = None
-    span.events = span.links = None
-    span.dropped = span.end_ns = 0
+    span.entry = span.extra = None
+    span.end_ns = 0
     span.status = "unset"
-    span.status_message = ""
-    span.scope = _SCOPE
     if span.recording:
         on_start()
     span.start_ns = clock.now_ns()
     return span
 
 
+def _begin_trace(span: Span) -> None:
+    trace_id = random_bits(128) or 1
+    span.trace_id = trace_id
+    span.parent_id = 0
+    span.recording = sampled = trace_id & 0xFFFF_FFFF_FFFF_FFFF < sample_bound
+    span.flags = SAMPLED if sampled else 0
+    span.trace_state = _NO_STATE
+
+
 def _adopt_foreign_parent(span: Span, parent: SpanContext) -> None:
-    if parent.is_valid:
-        span.trace_id = parent.trace_id
-        span.parent_id = parent.span_id
-        span.flags = parent.trace_flags
-        span.trace_state = parent.trace_state
-    else:
-        span.trace_id = random_bits(128) or 1
-        span.parent_id = 0
-        span.flags = SAMPLED if span.trace_id & (2**64 - 1) < sample_bound else 0
-        span.trace_state = _NO_STATE
-    span.recording = bool(span.flags & SAMPLED)
+    if not parent.is_valid:
+        _begin_trace(span)
+        return
+    span.trace_id = parent.trace_id
+    span.parent_id = parent.span_id
+    span.flags = parent.trace_flags
+    span.trace_state = parent.trace_state
+    span.recording = bool(parent.trace_flags & SAMPLED)
 
 
 def current_span() -> Span | None:
@@ -341,23 +366,22 @@ def current_span() -> Span | None:
     context = get_context()
     if type(context) is Span:
         return context
-    found: Any = context.get(STAGE_KEY)
-    if found is None:
-        found = otel.get_current_span(context)
+    found: Any = context.get(SPAN_KEY)  # first: `use_span` makes a stage current under this key alone
+    if type(found) is not Span:
+        found = context.get(STAGE_KEY)
     return found if type(found) is Span else None
 
 
 def _make_noop() -> Span:
-    span = _new(Span)
+    span = NoopSpan.__new__(NoopSpan)
     span.base = Context()
     span.trace_id = span.span_id = span.parent_id = span.flags = 0
     span.recording = False
     span.trace_state = _NO_STATE
     span.name, span.kind = "", "internal"
-    span._attributes, span._shared, span._token, span.owner = {}, True, None, None  # noqa: SLF001 - as in make_span
-    span.events = span.links = None
-    span.dropped, span.start_ns, span.end_ns = 0, 0, 1
-    span.status, span.status_message, span.scope = "unset", "", _SCOPE
+    span._attributes, span._shared = {}, True  # noqa: SLF001 - as in make_span
+    span.entry = span.extra = None
+    span.start_ns, span.end_ns, span.status = 0, 1, "unset"
     return span
 
 

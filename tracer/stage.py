@@ -1,23 +1,22 @@
 """Stages: one object that is a decorator and a context manager, sync and async.
 
-Everything that can be decided is decided at decoration: the span's name, its constant attributes and the kind
-of the callable.  At the call there is one span, one context switch and the call itself.
+The span's name and its constant attributes are made once, with the object; see `decorate.py` for what becomes
+of a callable.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import types
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from hotspan.tracer import config, semconv
 from hotspan.tracer import span as spans
 from hotspan.tracer.attributes import snapshot
-from hotspan.tracer.context import STAGE_KEY
+from hotspan.tracer.context import STAGE_KEY, attach, detach, get_context
+from hotspan.tracer.decorate import decorate
 from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.span import NOOP_SPAN, Span
-from hotspan.tracer.streaming import DEFERRED, adopt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_STREAM_FLAGS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 _CALL_KEYS = {"model": semconv.REQUEST_MODEL, "top_k": semconv.REQUEST_TOP_K, "engine": semconv.ENGINE}
 _NAME_KEYS = {
     semconv.AGENT: semconv.AGENT_NAME,
@@ -45,7 +43,7 @@ class Stage:
     any number of times, nested and concurrently.
     """
 
-    __slots__ = ("_given", "_name", "attributes", "kind", "span_name", "stage")
+    __slots__ = ("_entered", "_given", "_name", "attributes", "kind", "span_name", "stage")
 
     def __init__(self, stage: str, name: str | None, given: Mapping[str, Any]) -> None:
         if not isinstance(stage, str) or not stage:
@@ -53,7 +51,8 @@ class Stage:
             raise ConfigurationError(msg)
         self.stage = stage
         self.kind: Kind = "client" if stage == semconv.GENERATION else "internal"
-        self._name, self._given = name, given
+        self._name, self._given = name, dict(given)
+        self._entered: dict[int, Span] = {}  # spans that a `with` statement made current and not yet left
         self.attributes = self._constant_attributes()
         self.span_name = self._span_name()
 
@@ -82,45 +81,57 @@ class Stage:
     # --- Decorator -----------------------------------------------------------------------------------------
 
     def __call__(self, fn: Callable[P, R]) -> Callable[P, R]:
-        """Return `fn` traced: same signature, type, docstring, results and exceptions."""
-        if isinstance(fn, (staticmethod, classmethod)):
-            return type(fn)(self(fn.__func__))  # type: ignore[return-value]  # a descriptor stays one
-        if not callable(fn):
-            msg = f"hotspan.{self.stage} decorates callables, got {fn!r}; give its name as a string"
-            raise ConfigurationError(msg)
-        return _decorate(self._named_after(fn), fn)
+        """Return `fn` traced: same signature, type, docstring, results and exceptions.
 
-    def _named_after(self, fn: Callable[..., Any]) -> Stage:
-        name = getattr(fn, "__name__", None)
+        A class is returned with its own public methods (and `__call__`) traced; its properties, nested
+        classes and inherited members stay as they are.
+        """
+        return decorate(self, fn)  # type: ignore[no-any-return]  # the same callable
+
+    def named_after(self, name: str) -> Stage:
+        """Return this stage under a callable's name, where such stages are called so and none was given."""
         if self._name is None and name and self.stage in _NAMED_BY_FUNCTION:
             return Stage(self.stage, name, self._given)
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stage, (self.stage, self._name, self._given)
 
     # --- Context manager -----------------------------------------------------------------------------------
 
     def __enter__(self) -> Span:
         span = self.start()
         if span is not NOOP_SPAN:
-            span.owner = self
-            span._token = spans.attach(span)  # noqa: SLF001 - kept where only this entry finds it
+            self._entered[id(span)] = span
+            span.entry = self, attach(span)
         return span
 
     def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:
-        span = self._entered()
-        if span is None:
+        span = self._innermost()
+        if span is None or span.entry is None:
             return
         if exc is not None:
             span.fail(exc)
-        spans.detach(span._token)  # noqa: SLF001 - as in __enter__
+        token = span.entry[1]
+        span.entry = None
+        detach(token)
         span.end()
 
-    def _entered(self) -> Span | None:
-        # One object may be entered many times at once, so the entry is found by the context, not kept here.
+    def _innermost(self) -> Span | None:
+        """Return the span that the `with` statement which is being left had entered.
+
+        One object may be entered many times at once, by tasks and threads and nested, so it is found by the
+        context.  Where the context is another one (an exit stack that is closed by another task, a generator
+        that is finished by the garbage collector), it is the one entered last.
+        """
+        entered = self._entered
         span = spans.current_span()
-        while span is not None and (span.owner is not self or span.end_ns):
+        while span is not None:
+            if entered.pop(id(span), None) is not None:
+                return span
             outer = span.base.get(STAGE_KEY)
             span = outer if type(outer) is Span else None
-        return span
+        return entered.popitem()[1] if entered else None
 
     async def __aenter__(self) -> Span:
         return self.__enter__()
@@ -147,7 +158,7 @@ class StageFactory:
     def __call__(self, name: Any = None, /, **attributes: Any) -> Any:
         """Decorate a callable, or return the stage with this name and these attributes."""
         if name is None or isinstance(name, str):
-            return Stage(self._stage, name, attributes)
+            return Stage(self._stage, name, attributes) if attributes else _plain_stage(self._stage, name)
         return Stage(self._stage, None, attributes)(name)
 
     def __repr__(self) -> str:
@@ -166,7 +177,15 @@ class _OwnStage:
         """Return the stage of this name, or decorate a callable as a stage of the callable's name."""
         if callable(name) and not isinstance(name, str):
             return Stage(getattr(name, "__name__", type(name).__name__), None, {})(name)
-        return Stage(name, None, attributes)
+        return (
+            Stage(name, None, attributes) if attributes or not isinstance(name, str) else _plain_stage(name)
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_stage(stage: str, name: str | None = None) -> Stage:
+    # `with hotspan.step("plan")` in a loop makes one object: a stage may be entered many times at once.
+    return Stage(stage, name, {})
 
 
 request = StageFactory(semconv.REQUEST, "One user request: the root of a trace.")
@@ -179,81 +198,6 @@ context_assembly = StageFactory(semconv.CONTEXT_ASSEMBLY, "Passages to a prompt 
 generation = StageFactory(semconv.GENERATION, "One model call; on a generator with token times.")
 tool = StageFactory(semconv.TOOL, "One tool call of an agent.")
 stage = _OwnStage()
-
-
-def _decorate(spec: Stage, fn: Callable[..., Any]) -> Any:
-    wrapper = _wrap_coroutine(spec, fn) if inspect.iscoroutinefunction(fn) else _wrap(spec, fn)
-    functools.update_wrapper(wrapper, fn)
-    return wrapper
-
-
-def _wrap(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
-    # Hot: locals instead of attributes, one try, and no work after the call but the end of the span.
-    recording, make_span, attach, detach = config.recording, spans.make_span, spans.attach, spans.detach
-    name, attributes, kind = spec.span_name, spec.attributes, spec.kind
-    generation = spec.stage == semconv.GENERATION
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if not recording():
-            return fn(*args, **kwargs)
-        span = make_span(name, attributes, kind)
-        token = attach(span)
-        try:
-            result = fn(*args, **kwargs)
-        except BaseException as exc:
-            span.fail(exc)
-            span.end()
-            raise
-        finally:
-            detach(token)
-        if type(result) in DEFERRED:
-            return adopt(result, span, generation=generation)
-        span.end()
-        return result
-
-    return _with_flags_of(fn, wrapper)
-
-
-def _wrap_coroutine(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
-    recording, make_span, attach, detach = config.recording, spans.make_span, spans.attach, spans.detach
-    name, attributes, kind = spec.span_name, spec.attributes, spec.kind
-    generation = spec.stage == semconv.GENERATION
-
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if not recording():
-            return await fn(*args, **kwargs)
-        span = make_span(name, attributes, kind)
-        token = attach(span)
-        try:
-            result = await fn(*args, **kwargs)
-        except BaseException as exc:
-            span.fail(exc)
-            span.end()
-            raise
-        finally:
-            detach(token)
-        if type(result) in DEFERRED:
-            return adopt(result, span, generation=generation)
-        span.end()
-        return result
-
-    return wrapper
-
-
-def _with_flags_of(fn: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `wrapper` such that `inspect.isgeneratorfunction` and `isasyncgenfunction` answer as for `fn`.
-
-    The flags only label the code object: since Python 3.11 it is an instruction, not a flag, that makes a
-    call return a generator.  A wrapper that really were a generator function would run nothing, and so start
-    no span, until its first item is asked for.
-    """
-    code: types.CodeType | None = getattr(fn, "__code__", None)
-    flags = code.co_flags & _STREAM_FLAGS if code is not None else 0
-    if not flags or not isinstance(wrapper, types.FunctionType):
-        return wrapper
-    own = wrapper.__code__
-    labelled = own.replace(co_flags=own.co_flags | flags)
-    return types.FunctionType(labelled, wrapper.__globals__, own.co_name, None, wrapper.__closure__)
 
 
 def current() -> Span:
@@ -269,25 +213,25 @@ def propagate(fn: Callable[P, R]) -> Callable[P, R]:
     Example:
         `pool.submit(hotspan.propagate(search), query)`
     """
-    context = spans.get_context()
+    context = get_context()
 
     if inspect.iscoroutinefunction(fn):
 
         async def run_async(*args: Any, **kwargs: Any) -> Any:
-            token = spans.attach(context)
+            token = attach(context)
             try:
                 return await fn(*args, **kwargs)
             finally:
-                spans.detach(token)
+                detach(token)
 
         return functools.update_wrapper(run_async, fn)  # type: ignore[return-value]  # the same callable kind
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = spans.attach(context)
+        token = attach(context)
         try:
             return fn(*args, **kwargs)
         finally:
-            spans.detach(token)
+            detach(token)
 
     return functools.update_wrapper(run, fn)
 

@@ -10,13 +10,15 @@ stream that is never started, one that is dropped, and the end of the interprete
 
 from __future__ import annotations
 
+import inspect
 import sys
 import weakref
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer import span as spans
+from hotspan.tracer.context import ContextOverlay, attach, detach, get_context
+from hotspan.tracer.faults import fault
 from hotspan.tracer.generation import TokenClock
 
 if TYPE_CHECKING:
@@ -28,20 +30,32 @@ if TYPE_CHECKING:
 
 DEFERRED: Final = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
 
-# Streams that have not ended, so that the end of the interpreter can end them.
-_open: dict[Stream, Any] = {}
+# Streams that have not ended and coroutines that nobody has awaited, so that their spans end all the same.
+_open: dict[Stream | _Unawaited, Any] = {}
 
 
 class Stream:
     """One traced stream: its span, the time it was busy, and what its items say of tokens."""
 
-    __slots__ = ("__weakref__", "_inner", "_outer", "busy_ns", "feed", "n_items", "span", "started", "tokens")
+    __slots__ = (
+        "__weakref__",
+        "_inner",
+        "_outer",
+        "abandoned",
+        "busy_ns",
+        "feed",
+        "n_items",
+        "span",
+        "started",
+        "tokens",
+    )
 
     def __init__(self, span: Span, *, generation: bool) -> None:
         self.span = span
         self.busy_ns = 0
         self.n_items = 0
         self.started = False
+        self.abandoned = False  # the consumer has closed it
         self.tokens: TokenClock | None = None
         self.feed: Callable[[int, object], None] | None = None
         self._inner: Context = span  # the context that the body left behind at its last yield
@@ -56,16 +70,25 @@ class Stream:
         The consumer's context lies below it, so that what the consumer changed meanwhile (baggage) is seen
         by the body, as it would be without the decorator.
         """
-        outer = spans.get_context()
+        outer = get_context()
         if outer is not self._outer:
-            self._outer = self.span.base = outer
-            self._inner = self.span
-        return spans.attach(self._inner)
+            self._outer = outer
+            if not self._is_above(outer):
+                self.span.base = outer
+        return attach(self._inner)
+
+    def _is_above(self, context: Context) -> bool:
+        # A consumer that runs inside the stream's own context: laid below it, look-ups would go in circles.
+        while isinstance(context, ContextOverlay):
+            if context is self.span:
+                return True
+            context = context.base
+        return False
 
     def suspend(self, token: Any) -> None:
         """Give the consumer's context back."""
-        self._inner = spans.get_context()
-        spans.detach(token)
+        self._inner = get_context()
+        detach(token)
 
     def watch(self, stream: object) -> None:
         """End the span when `stream` is dropped without ever having been started."""
@@ -78,15 +101,18 @@ class Stream:
         span = self.span
         if exc is not None:
             span.fail(exc)
-        elif outcome is not None:
-            span.outcome(outcome)
+        elif outcome is not None or self.abandoned:
+            span.outcome(outcome or semconv.ABANDONED)
+        end_ns = clock.now_ns()
         if span.recording:
-            self._account()
-        span.end()
+            try:
+                self._account(end_ns - span.start_ns)
+            except Exception as own:  # noqa: BLE001 - the user's stream has ended well, whatever we made of it
+                fault(own)
+        span.end(clock.to_wall_ns(end_ns))
 
-    def _account(self) -> None:
+    def _account(self, duration_ns: int) -> None:
         span = self.span
-        duration_ns = clock.now_ns() - span.start_ns
         span.set(semconv.STREAM_ITEMS, self.n_items)
         span.set(semconv.STREAM_BUSY_NS, self.busy_ns)
         span.set(semconv.STREAM_HOLD_NS, max(0, duration_ns - self.busy_ns))
@@ -95,10 +121,34 @@ class Stream:
             span.set_many(self.tokens.attributes())
 
 
+class _Unawaited:
+    """A coroutine that a traced plain function returned, until somebody awaits it."""
+
+    __slots__ = ("__weakref__", "_coroutine", "_span")
+
+    def __init__(self, span: Span, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._span, self._coroutine = span, coroutine
+
+    def watch(self, stand_in: object) -> None:
+        """End the span when the stand-in is dropped without ever having been awaited."""
+        _open[self] = weakref.ref(stand_in, lambda _: self.end(semconv.ABANDONED))
+
+    def started(self) -> None:
+        """Note that it is awaited: from here on its own ways out end the span."""
+        _open.pop(self, None)
+
+    def end(self, outcome: str) -> None:
+        """End the span; the interpreter warns of the stand-in alone, by the coroutine's name."""
+        if _open.pop(self, None) is not None:
+            self._coroutine.close()
+            self._span.outcome(outcome)
+            self._span.end()
+
+
 def end_open_streams() -> None:
     """End every stream that still runs as abandoned: the interpreter is about to exit."""
-    for stream in list(_open):
-        stream.end(semconv.ABANDONED)
+    for unfinished in list(_open):
+        unfinished.end(semconv.ABANDONED)
 
 
 def forget_open_streams() -> None:
@@ -108,17 +158,28 @@ def forget_open_streams() -> None:
 
 def adopt(result: Any, span: Span, *, generation: bool) -> Any:
     """Return a stand-in of the same type for a generator or coroutine, which ends `span` when it ends."""
-    if type(result) is CoroutineType:
-        return _await(result, span, generation=generation)
-    stream = Stream(span, generation=generation)
-    stepped = _step(result, stream) if type(result) is GeneratorType else _step_async(result, stream)
-    stepped.__name__, stepped.__qualname__ = result.__name__, result.__qualname__
-    stream.watch(stepped)
-    return stepped
+    kind = type(result)
+    if kind is CoroutineType or (kind is GeneratorType and _is_awaitable(result)):
+        pending = _Unawaited(span, result)
+        stand_in: Any = _await(pending, result, span, generation=generation)
+    else:
+        pending = stream = Stream(span, generation=generation)  # type: ignore[assignment]  # both can be watched
+        stand_in = _step(result, stream) if kind is GeneratorType else _step_async(result, stream)
+    stand_in.__name__, stand_in.__qualname__ = result.__name__, result.__qualname__
+    pending.watch(stand_in)
+    return stand_in
 
 
-async def _await(coroutine: Coroutine[Any, Any, Any], span: Span, *, generation: bool) -> Any:
-    token = spans.attach(span)
+def _is_awaitable(generator: Any) -> bool:
+    # What a function under `types.coroutine` returns.
+    return bool(generator.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE)
+
+
+async def _await(
+    pending: _Unawaited, coroutine: Coroutine[Any, Any, Any], span: Span, *, generation: bool
+) -> Any:
+    pending.started()
+    token = attach(span)
     try:
         result = await coroutine
     except BaseException as exc:
@@ -126,7 +187,7 @@ async def _await(coroutine: Coroutine[Any, Any, Any], span: Span, *, generation:
         span.end()
         raise
     finally:
-        spans.detach(token)
+        detach(token)
     if type(result) in DEFERRED:
         return adopt(result, span, generation=generation)
     span.end()
@@ -136,6 +197,7 @@ async def _await(coroutine: Coroutine[Any, Any, Any], span: Span, *, generation:
 def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, Any, Any]:
     # Hot: per item one context switch each way and two clock readings; everything else is at the end.
     # Tokens are stamped in the producer's own time, so that a slow consumer makes hold grow and no gap.
+    # `close` is not told apart from `throw(GeneratorExit)`: handed on as it came, it does what it would do.
     now, resume, suspend, feed = clock.now_ns, stream.resume, stream.suspend, stream.feed
     start_ns = stream.span.start_ns
     stream.started = True
@@ -154,13 +216,13 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
             if feed is not None:
                 feed(start_ns + stream.busy_ns, item)
             try:
-                sent = yield item
+                sent = yield (item, item := None)[
+                    0
+                ]  # not kept here: the consumer may be the only one to hold it
                 advance = source.send
-            except GeneratorExit:
-                _close(source, stream)
-                raise
             except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `throw` does
                 advance, sent = source.throw, thrown
+                stream.abandoned = isinstance(thrown, GeneratorExit)
     except StopIteration as stop:
         stream.end()
         return stop.value
@@ -168,15 +230,7 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
         stream.end(exc=exc)
         raise
     finally:
-        stream.end(semconv.ABANDONED)
-
-
-def _close(source: Generator[Any, Any, Any], stream: Stream) -> None:
-    token = stream.resume()
-    try:
-        source.close()
-    finally:
-        stream.suspend(token)
+        sent = None  # an exception that was thrown in holds this frame
 
 
 async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> AsyncGenerator[Any, Any]:
@@ -184,14 +238,13 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
     now, resume, suspend, feed = clock.now_ns, stream.resume, stream.suspend, stream.feed
     start_ns = stream.span.start_ns
     stream.started = True
-    advance: Callable[[Any], Any] = source.asend
-    sent: Any = None
+    pull = _first_pull(source)
     try:
         while True:
             token = resume()
             begun = now()
             try:
-                item = await advance(sent)
+                item = await pull
             finally:
                 stream.busy_ns += now() - begun
                 suspend(token)
@@ -199,26 +252,26 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
             if feed is not None:
                 feed(start_ns + stream.busy_ns, item)
             try:
-                sent = yield item
-                advance = source.asend
-            except GeneratorExit:
-                await _close_async(source, stream)
-                raise
+                pull = source.asend((yield (item, item := None)[0]))  # not kept here, as in `_step`
             except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `athrow` does
-                advance, sent = source.athrow, thrown
+                pull = source.athrow(thrown)
+                stream.abandoned = isinstance(thrown, GeneratorExit)
     except StopAsyncIteration:
         stream.end()
     except BaseException as exc:
         stream.end(exc=exc)
         raise
-    finally:
-        if not sys.is_finalizing():
-            stream.end(semconv.ABANDONED)
 
 
-async def _close_async(source: AsyncGenerator[Any, Any], stream: Stream) -> None:
-    token = stream.resume()
+def _first_pull(source: AsyncGenerator[Any, Any]) -> Any:
+    """Ask for the first item such that the event loop does not come to know `source`.
+
+    An event loop closes the asynchronous generators that it knows when it ends.  It knows the stand-in; if it
+    knew both, it would close both at once, and the inner one would complain that it is already running.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
     try:
-        await source.aclose()
+        return source.asend(None)
     finally:
-        stream.suspend(token)
+        sys.set_asyncgen_hooks(*hooks)

@@ -19,7 +19,7 @@ from hotspan.tracer import span as spans
 from hotspan.tracer.record import SpanRecord, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 DEFAULT_START_NS = 1_700_000_000_000_000_000
 
@@ -47,11 +47,13 @@ class FakeClock:
         return self._now_ns
 
     def __enter__(self) -> Self:
+        config.drain()  # what has ended is dated by the clock under which it ran
         self._real = (clock.now_ns, clock.anchor_ns)
         clock.now_ns, clock.anchor_ns = self._read, self.start_ns - self._now_ns
         return self
 
     def __exit__(self, *_exc: object) -> None:
+        config.drain()
         clock.now_ns, clock.anchor_ns = self._real
 
 
@@ -71,7 +73,7 @@ class Captured:
 
     def __init__(self) -> None:
         self._spans: list[SpanRecord] = []
-        self._drain = lambda: None
+        self._drain: Callable[[], object] = int
 
     def export(self, batch: Sequence[SpanRecord]) -> None:
         """Take finished spans, as an exporter does."""
@@ -119,10 +121,10 @@ def capture(**settings: Any) -> Iterator[Captured]:
         def drain() -> None:
             recorder.flush(config.EXIT_TIMEOUT_S)
 
-        captured._drain = drain  # type: ignore[assignment]  # noqa: SLF001 - the same module
+        captured._drain = drain  # noqa: SLF001 - the same module
         yield captured
         drain()
-        captured._drain = lambda: None  # noqa: SLF001 - the same module
+        captured._drain = int  # noqa: SLF001 - the same module
 
 
 def build_trace(

@@ -1,0 +1,100 @@
+"""What a span keeps beside its attributes, and the record that a finished span becomes.
+
+Runs on the recorder's thread: wall time is added here, and ids are written as text here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hotspan.tracer import clock, semconv
+from hotspan.tracer.record import NO_ATTRIBUTES, Event, Link, Scope, SpanRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opentelemetry.trace import SpanContext
+
+    from hotspan.tracer.record import Resource
+    from hotspan.tracer.span import Span
+
+MAX_EVENTS: Final = 1_024
+MAX_LINKS: Final = 128
+_SCOPE: Final = Scope(semconv.SCOPE_NAME, "", NO_ATTRIBUTES, semconv.SCHEMA_URL)
+
+
+class Extra:
+    """What few spans have: events, links, a status message, and counts of what did not fit.
+
+    The limits cut what matters least: the first events are kept; an exception replaces the last.
+
+    Attributes:
+        events: (name, time on the process's clock, attributes), at most `MAX_EVENTS`.
+        links: (context, attributes), at most `MAX_LINKS`.
+        status_message: Says more of the status "error".
+        n_dropped_attributes: Attributes that did not fit.
+        n_dropped_events: Events that did not fit.
+        n_dropped_links: Links that did not fit.
+    """
+
+    __slots__ = (
+        "events", "links", "n_dropped_attributes", "n_dropped_events", "n_dropped_links", "status_message",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, int, Mapping[str, Any]]] = []
+        self.links: list[tuple[SpanContext, Mapping[str, Any]]] = []
+        self.status_message = ""
+        self.n_dropped_attributes = self.n_dropped_events = self.n_dropped_links = 0
+
+    def add_event(self, event: tuple[str, int, Mapping[str, Any]]) -> None:
+        """Add an event, if it fits or is an exception."""
+        if len(self.events) >= MAX_EVENTS:
+            self.n_dropped_events += 1
+            if event[0] != semconv.EXCEPTION_EVENT:
+                return
+            self.events.pop()
+        self.events.append(event)
+
+    def add_link(self, link: tuple[SpanContext, Mapping[str, Any]]) -> None:
+        """Add a link, if it fits."""
+        if len(self.links) >= MAX_LINKS:
+            self.n_dropped_links += 1
+        else:
+            self.links.append(link)
+
+
+_NOTHING: Final = Extra()
+
+
+def record_of(span: Span, resource: Resource) -> SpanRecord:
+    """Return the finished span as data."""
+    anchor = clock.anchor_ns
+    extra = span.extra or _NOTHING
+    return SpanRecord(
+        f"{span.trace_id:032x}",
+        f"{span.span_id:016x}",
+        f"{span.parent_id:016x}" if span.parent_id else None,
+        span.name,
+        span.start_ns + anchor,
+        span.end_ns + anchor,
+        span._attributes,  # noqa: SLF001 - the span gives them away here: nobody changes them any more
+        span.kind,
+        span.status,
+        extra.status_message if span.status == "error" else "",
+        tuple(Event(n, t + anchor, a) for n, t, a in extra.events) if extra.events else (),
+        tuple(_link(c, a) for c, a in extra.links) if extra.links else (),
+        resource,
+        _SCOPE,
+        span.trace_state.to_header() if span.trace_state else "",
+        span.flags,
+        extra.n_dropped_attributes,
+        extra.n_dropped_events,
+        extra.n_dropped_links,
+    )
+
+
+def _link(context: SpanContext, attributes: Mapping[str, Any]) -> Link:
+    return Link(
+        f"{context.trace_id:032x}", f"{context.span_id:016x}", attributes, context.trace_state.to_header()
+    )
