@@ -148,6 +148,12 @@ class Agent:
             {"role": "user", "content": join([*texts[:1], *reversed(texts[1:])])},
         ]
 
+    def warm_up(self) -> None:
+        """Make one decision of each kind: an engine compiles a JSON schema when it first sees it."""
+        run = _Run("Say hello.")
+        for may_finish in (False, True):
+            self.decide(run, self.assemble(self._plan, run), may_finish=may_finish)
+
     def close(self) -> None:
         """End the threads that call tools."""
         self._pool.shutdown(cancel_futures=True)

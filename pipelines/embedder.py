@@ -44,7 +44,8 @@ class Embedder:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 per text, shape (texts, dimensions)."""
         with self._lock:
-            return self._encode(texts, normalize_embeddings=True)
+            vectors: Vectors = self._encode(texts, normalize_embeddings=True)
+        return vectors
 
     def encode_with_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
         """Return what `encode` returns, and per text one vector of length 1 per token, from one pass.

@@ -10,7 +10,7 @@ from hotspan.pipelines.engines.optional import need
 from hotspan.pipelines.index import embedded_text, max_sim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from hotspan.pipelines.embedder import Vectors
     from hotspan.pipelines.index import Hit, Index
@@ -49,9 +49,8 @@ class LateInteraction:
 
     def order(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits by `max_sim`; those of one score stay in the order they came in."""
-        return _by_score(
-            replace(hit, score=max_sim(query.token_vectors, self._index.token_vectors(hit.row)))
-            for hit in hits
+        return _rescored(
+            hits, max_sim(query.token_vectors, [self._index.token_vectors(hit.row) for hit in hits])
         )
 
 
@@ -76,9 +75,9 @@ class CrossEncoderReranker:
         if not hits:
             return []
         pairs = [(query.text, embedded_text(hit.passage)) for hit in hits]
-        scores = self._model.predict(pairs, show_progress_bar=False)
-        return _by_score(replace(hit, score=float(score)) for hit, score in zip(hits, scores, strict=True))
+        return _rescored(hits, self._model.predict(pairs, show_progress_bar=False).tolist())
 
 
-def _by_score(hits: Iterable[Hit]) -> list[Hit]:
-    return sorted(hits, key=lambda hit: -hit.score)
+def _rescored(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
+    scored = (replace(hit, score=score) for hit, score in zip(hits, scores, strict=True))
+    return sorted(scored, key=lambda hit: -hit.score)

