@@ -81,13 +81,12 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipelines:
-    """Both pipelines, ready to be asked."""
+class Work:
+    """Requests of one kind."""
 
-    rag: Rag
-    agent: Agent
-    passages: tuple[Passage, ...]
-    quality: Quality | None
+    kind: str
+    answer: Callable[[str], str]
+    texts: Sequence[str]
 
 
 def run(options: Options, say: Say) -> Outcome:
@@ -101,22 +100,39 @@ def run(options: Options, say: Say) -> Outcome:
         hotspan.HotspanError: Something that was asked for cannot be used, or the engine failed.  What was
             recorded until then is in the file, and the message says so.
     """
+    check_options(options)
     check_file(options.file, say)
     with ExitStack() as stack:
-        receiver = stack.enter_context(hotspan.receiver()) if _starts_vllm(options) else None
-        engine = stack.enter_context(_open_engine(options, receiver))
-        ready = _prepare(options, engine, say)
-        stack.enter_context(ready.agent)
+        # What fails at once comes first: a running server is asked before models load, one is started last.
+        passages = load_corpus(options.corpus)
+        server = stack.enter_context(_running_server(options)) if options.base_url else None
+        retriever, quality = _open_retriever(options, passages, say)
+        receiver = stack.enter_context(hotspan.receiver()) if options.engine == "vllm" else None
+        engine = server or stack.enter_context(_start_engine(options, receiver))
         _use_one_thread(engine, stack)
-        _warm_up(ready, say)
-        _start_tracing(options)
-        try:
-            _ask_everything(options, ready, say)
-            if receiver is not None:
-                _wait_for_engine_spans(options.file, receiver)
-        finally:
-            flushed = hotspan.shutdown(FLUSH_TIMEOUT_S)
-    return Outcome(len(ready.passages), ready.quality, engine.words_are_noise, flushed)
+        agent = stack.enter_context(Agent(engine, corpus_tools(retriever)))
+        rag = Rag(engine, retriever)
+        _warm_up(rag, agent, say)
+        work = [
+            Work("RAG", rag.answer, _first(options.n_questions, _questions(options, passages))),
+            Work("agent", agent.answer, _first(options.n_tasks, _tasks(options, passages))),
+        ]
+        flushed = _traced(options, work, receiver, say)
+    return Outcome(len(passages), quality, engine.words_are_noise, flushed)
+
+
+def check_options(options: Options) -> None:
+    """See that the options agree with one another.
+
+    Raises:
+        hotspan.ConfigurationError: They do not.
+    """
+    if options.n_questions + options.n_tasks < 1:
+        msg = "There is nothing to run: ask for at least one of --questions and --agent-requests."
+        raise hotspan.ConfigurationError(msg)
+    if options.engine == "vllm" and options.base_url is not None:
+        msg = "--engine vllm starts a server, --base-url uses one that runs: give one of them."
+        raise hotspan.ConfigurationError(msg)
 
 
 def check_file(file: Path, say: Say) -> None:
@@ -125,10 +141,13 @@ def check_file(file: Path, say: Say) -> None:
     Raises:
         hotspan.ConfigurationError: It may not, or it is not.
     """
+    is_new = not file.exists()
     try:
         with file.open("ab+") as opened:
             opened.seek(0)
             start = opened.read(len(TRACE_FILE_START))
+        if is_new:
+            file.unlink()
     except OSError as exc:
         msg = f"{file}: cannot be written ({exc.strerror}). Give --file a path in a folder that is there."
         raise hotspan.ConfigurationError(msg) from exc
@@ -139,29 +158,27 @@ def check_file(file: Path, say: Say) -> None:
         say(f"Replacing the trace file {file} of an earlier run.")
 
 
-def _starts_vllm(options: Options) -> bool:
-    return options.engine == "vllm" and options.base_url is None
+def _running_server(options: Options) -> Engine:
+    return server_engine(options.base_url or "", options.model, api_key=options.api_key)
 
 
-def _open_engine(options: Options, receiver: hotspan.receiver | None) -> Engine:
-    if options.base_url is not None:
-        return server_engine(options.base_url, options.model, api_key=options.api_key)
-    if receiver is not None:
-        return vllm_engine(options.model, otlp_endpoint=receiver.endpoint)
-    return embedded_engine(options.model)
+def _start_engine(options: Options, receiver: hotspan.receiver | None) -> Engine:
+    if receiver is None:
+        return embedded_engine(options.model)
+    return vllm_engine(options.model, otlp_endpoint=receiver.endpoint)
 
 
-def _prepare(options: Options, engine: Engine, say: Say) -> Pipelines:
+def _open_retriever(
+    options: Options, passages: Sequence[Passage], say: Say
+) -> tuple[Retriever, Quality | None]:
     say("Loading the embedding model …")
     embedder = Embedder(options.embedding_model)
-    passages = load_corpus(options.corpus)
     index = open_index(passages, embedder, say)
     reranker: Reranker = LateInteraction(index, embedder.name)
     if options.cross_encoder is not None:
         reranker = CrossEncoderReranker(options.cross_encoder)
     quality = measure(QUESTIONS, index, embedder, reranker) if options.corpus is None else None
-    retriever = Retriever(index, embedder, reranker)
-    return Pipelines(Rag(engine, retriever), Agent(engine, corpus_tools(retriever)), passages, quality)
+    return Retriever(index, embedder, reranker), quality
 
 
 def _use_one_thread(engine: Engine, stack: ExitStack) -> None:
@@ -173,59 +190,76 @@ def _use_one_thread(engine: Engine, stack: ExitStack) -> None:
         torch.set_num_threads(1)
 
 
-def _warm_up(ready: Pipelines, say: Say) -> None:
+def _warm_up(rag: Rag, agent: Agent, say: Say) -> None:
     say("Warming up: the first call of each kind is not traced …")
     hotspan.configure(sample_ratio=0.0)
-    ready.rag.answer(QUESTIONS[0].text)
-    ready.agent.warm_up()
+    rag.answer(QUESTIONS[0].text)
+    agent.warm_up()
 
 
-def _start_tracing(options: Options) -> None:
+def _questions(options: Options, passages: Sequence[Passage]) -> list[str]:
+    if options.corpus is None:
+        return [question.text for question in QUESTIONS]
+    return [f"What does the text say about {title}?" for title in _titles(passages)]
+
+
+def _tasks(options: Options, passages: Sequence[Passage]) -> list[str]:
+    if options.corpus is None:
+        return list(TASKS)
+    return [f"Find out what the text says about {title}, and sum it up." for title in _titles(passages)]
+
+
+def _titles(passages: Sequence[Passage]) -> list[str]:
+    return list(dict.fromkeys(passage.title for passage in passages))
+
+
+def _first(n: int, texts: Sequence[str]) -> list[str]:
+    return list(islice(cycle(texts), n))
+
+
+def _traced(
+    options: Options, work: Sequence[Work], receiver: hotspan.receiver | None, say: Say
+) -> hotspan.FlushResult:
+    """Do the work with tracing switched on; whatever happens, what was recorded is in the file."""
     options.file.write_bytes(b"")
     hotspan.configure(service_name=SERVICE, file=options.file, otlp=options.otlp)
-
-
-def _ask_everything(options: Options, ready: Pipelines, say: Say) -> None:
-    questions, tasks = _requests(options, ready.passages)
-    answered = 0
     try:
-        for answer, texts, kind in (
-            (ready.rag.answer, questions, "RAG"),
-            (ready.agent.answer, tasks, "agent"),
-        ):
-            for text in _with_progress(texts, kind, say):
-                answer(text)
-                answered += 1
+        _ask_everything(work, options.file, say)
+        if receiver is not None:
+            _wait_for_engine_spans(options.file, receiver)
+    finally:
+        flushed = hotspan.shutdown(FLUSH_TIMEOUT_S)
+    return flushed
+
+
+def _ask_everything(work: Sequence[Work], file: Path, say: Say) -> None:
+    n_answered = 0
+    try:
+        for part in work:
+            for text in _with_progress(part, say):
+                part.answer(text)
+                n_answered += 1
     except hotspan.EngineError as exc:
-        msg = f"{exc}\n{_kept(answered, options.file)}"
-        raise type(exc)(msg) from exc
+        msg = f"{exc}\n{_kept(n_answered, file)}"
+        raise hotspan.EngineError(msg) from exc
     except KeyboardInterrupt:
-        say(f"Interrupted. {_kept(answered, options.file)}")
+        say(f"Interrupted. {_kept(n_answered, file)}")
         raise
 
 
 def _kept(n_answered: int, file: Path) -> str:
-    return f"What was recorded until then, {n_answered} whole requests, is in {file}."
+    requests = "1 whole request" if n_answered == 1 else f"{n_answered} whole requests"
+    return f"What was recorded until then, {requests} and the broken one, is in {file}."
 
 
-def _requests(options: Options, passages: Sequence[Passage]) -> tuple[list[str], list[str]]:
-    """Return the questions for RAG and the tasks for the agent."""
-    if options.corpus is None:
-        questions, tasks = [question.text for question in QUESTIONS], list(TASKS)
-    else:
-        titles = list(dict.fromkeys(passage.title for passage in passages))
-        questions = [f"What does the text say about {title}?" for title in titles]
-        tasks = [f"Find out what the text says about {title}, and sum it up." for title in titles]
-    return list(islice(cycle(questions), options.n_questions)), list(islice(cycle(tasks), options.n_tasks))
-
-
-def _with_progress(texts: Sequence[str], kind: str, say: Say) -> Iterator[str]:
-    if texts:
-        say(f"Asking {len(texts)} {kind} requests …")
+def _with_progress(part: Work, say: Say) -> Iterator[str]:
+    n_texts = len(part.texts)
+    if n_texts:
+        say(f"Asking {n_texts} {part.kind} requests …")
     last_said = time.monotonic()
-    for number, text in enumerate(texts):
+    for number, text in enumerate(part.texts):
         if time.monotonic() - last_said > PROGRESS_EVERY_S:
-            say(f"  {number} of {len(texts)} {kind} requests are answered")
+            say(f"  {number} of {n_texts} {part.kind} requests are answered")
             last_said = time.monotonic()
         yield text
 
@@ -233,5 +267,5 @@ def _with_progress(texts: Sequence[str], kind: str, say: Say) -> Iterator[str]:
 def _wait_for_engine_spans(file: Path, receiver: hotspan.receiver) -> None:
     # vLLM sends a request's span a moment after its answer; those of failed calls may never come.
     hotspan.flush(FLUSH_TIMEOUT_S)
-    generation = hotspan.analyse(hotspan.load(file)).generation
-    receiver.wait(lambda: receiver.n_by_name[ENGINE_SPAN] >= generation.n_attempts, ENGINE_SPANS_TIMEOUT_S)
+    n_calls = hotspan.analyse(hotspan.load(file)).generation.n_attempts
+    receiver.wait(lambda: receiver.n_by_name[ENGINE_SPAN] >= n_calls, ENGINE_SPANS_TIMEOUT_S)
