@@ -45,7 +45,7 @@ class Screen:
             width=_width(stream, environ),
             encoding=_encoding(stream, environ),
             draws=probe.is_terminal,
-            colour=None if probe.no_color else cast("ColourSystem | None", probe.color_system),
+            colour=None if environ.get("NO_COLOR") else cast("ColourSystem | None", probe.color_system),
             wide=wide,
         )
 

@@ -114,4 +114,8 @@ class LazyGroup(click.Group):
         except SystemExit:  # click's answer to a reader that left while it printed the help
             output.settle()
             return 0
+        except OSError as exc:  # the help itself cannot be written
+            output.settle()
+            UnusableError(output.sentence_of(exc)).show()
+            return _UNUSABLE
         return result if isinstance(result, int) else 0
