@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("hotspan", "tracer", "analysis", "exporters", "pipelines")
@@ -21,6 +20,8 @@ NAMESPACES = (
     "hotspan|gen_ai|openinference|llm|traceloop|langfuse|langsmith|mlflow|server|error|exception|http|service"
 )
 ATTRIBUTE_KEY = re.compile(rf"({NAMESPACES})(\.[A-Za-z_]+)+")
+# What a `noqa` or `type: ignore` is followed by: its codes, and a word of reason.
+EXPLAINED = re.compile(r"(\[[\w,-]+\]|: [A-Z]+\d+(, [A-Z]+\d+)*) .*\w{3}")
 
 
 def python_files(*folders: str) -> list[Path]:
@@ -39,59 +40,78 @@ def module_of(path: Path) -> str:
     return ".".join(parts if parts[0] == "hotspan" else ("hotspan", *parts)).removesuffix(".__init__")
 
 
+@cache
+def text_of(path: Path) -> str:
+    """Return the text of a file."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def parse(path: Path) -> ast.Module:
     """Return the syntax tree of a file."""
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return ast.parse(text_of(path), str(path))
 
 
-def every_file(*folders: str):
-    """Make one case of each Python file below the folders."""
-    return pytest.mark.parametrize("path", [pytest.param(p, id=name_of(p)) for p in python_files(*folders)])
+def functions_of(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return every function of a file, nested ones too."""
+    return [n for n in ast.walk(parse(path)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
-@every_file(*EVERYWHERE)
-def test_a_module_does_one_thing_and_says_so(path):
-    """A file has at most 400 lines and begins with what it is for; an empty marker file needs no word."""
-    text = path.read_text(encoding="utf-8")
-
-    assert len(text.splitlines()) <= MAX_FILE_LINES
-    assert not text.strip() or ast.get_docstring(parse(path))
-
-
-@every_file(*EVERYWHERE)
-def test_a_function_fits_on_a_screen(path):
-    """A function has at most 60 lines, its docstring counted."""
-    functions = [n for n in ast.walk(parse(path)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-
-    sizes = {f.name: f.end_lineno - f.lineno + 1 for f in functions}
-
-    assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
-
-
-@every_file(*EVERYWHERE)
-def test_no_file_imports_a_folder_as_a_package_of_its_own(path):
-    """`import tracer` would make a second copy of every class: it is `hotspan.tracer`."""
+def imports_of(path: Path) -> set[str]:
+    """Return the top-level packages that a file imports."""
     imported = set()
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             imported |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             imported.add(node.module.partition(".")[0])
+    return imported
 
-    assert imported.isdisjoint(set(PACKAGES) - {"hotspan"})
+
+def test_a_file_fits_into_a_head():
+    """A file has at most 400 lines."""
+    sizes = {name_of(path): len(text_of(path).splitlines()) for path in python_files(*EVERYWHERE)}
+
+    assert {name: size for name, size in sizes.items() if size > MAX_FILE_LINES} == {}
 
 
-@every_file(*PACKAGES)
-def test_attribute_keys_are_written_in_semconv_alone(path):
-    """Whoever needs an attribute's key takes the constant: each key has one spelling and one meaning."""
-    if name_of(path) == "tracer/semconv.py":
-        return
-    modules = {module_of(each) for each in python_files(*PACKAGES)}
-    texts = {
-        n.value for n in ast.walk(parse(path)) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+def test_a_module_says_what_it_is_for():
+    """A file begins with what it is for; an empty marker file needs no word."""
+    silent = [p for p in python_files(*EVERYWHERE) if text_of(p).strip() and not ast.get_docstring(parse(p))]
+
+    assert [name_of(path) for path in silent] == []
+
+
+def test_a_function_fits_on_a_screen():
+    """A function has at most 60 lines, its docstring counted."""
+    sizes = {
+        f"{name_of(path)}:{function.lineno} {function.name}": function.end_lineno - function.lineno + 1
+        for path in python_files(*EVERYWHERE)
+        for function in functions_of(path)
     }
 
-    assert {text for text in texts if ATTRIBUTE_KEY.fullmatch(text) and text not in modules} == set()
+    assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
+
+
+def test_no_file_imports_a_folder_as_a_package_of_its_own():
+    """`import tracer` would make a second copy of every class: it is `hotspan.tracer`."""
+    wrong = {name_of(p): imports_of(p) & (set(PACKAGES) - {"hotspan"}) for p in python_files(*EVERYWHERE)}
+
+    assert {name: roots for name, roots in wrong.items() if roots} == {}
+
+
+def test_attribute_keys_are_written_in_semconv_alone():
+    """Whoever needs an attribute's key takes the constant: each key has one spelling and one meaning."""
+    modules = {module_of(path) for path in python_files(*PACKAGES)}
+    written = {
+        f"{name_of(path)}:{node.lineno} {node.value}"
+        for path in python_files(*PACKAGES)
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if ATTRIBUTE_KEY.fullmatch(node.value) and node.value not in modules
+    }
+
+    assert {place for place in written if not place.startswith("tracer/semconv.py:")} == set()
 
 
 def test_every_package_of_the_tree_is_listed():
@@ -109,22 +129,25 @@ def test_every_top_level_package_is_mapped():
     assert mapped == {"hotspan": "hotspan", **{f"hotspan.{p}": p for p in PACKAGES if p != "hotspan"}}
 
 
-@every_file("tests")
-def test_every_test_states_its_contract(path):
+def test_every_test_states_its_contract():
     """A test has a docstring that says what is promised."""
-    tests = [n for n in ast.walk(parse(path)) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-
-    assert [t.name for t in tests if t.name.startswith("test_") and not ast.get_docstring(t)] == []
-
-
-@every_file(*EVERYWHERE)
-def test_every_exception_from_a_rule_has_a_code_and_a_reason(path):
-    """A bare `noqa` or `type: ignore` hides the next fault too, and one without a reason cannot be judged."""
-    marks = re.findall(r"# (noqa|type: ignore)(.*)", path.read_text(encoding="utf-8"))
-
-    unexplained = [
-        mark + rest
-        for mark, rest in marks
-        if not re.match(r"(\[[\w,-]+\]|: [A-Z]+\d+(, [A-Z]+\d+)*) .*\w{3}", rest)
+    silent = [
+        f"{name_of(path)}:{function.lineno} {function.name}"
+        for path in python_files("tests")
+        for function in functions_of(path)
+        if function.name.startswith("test_") and not ast.get_docstring(function)
     ]
+
+    assert silent == []
+
+
+def test_every_exception_from_a_rule_has_a_code_and_a_reason():
+    """A bare `noqa` or `type: ignore` hides the next fault too, and one without a reason cannot be judged."""
+    unexplained = [
+        f"{name_of(path)}: {mark}{rest}"
+        for path in python_files(*EVERYWHERE)
+        for mark, rest in re.findall(r"# (noqa|type: ignore)(.*)", text_of(path))
+        if not EXPLAINED.match(rest)
+    ]
+
     assert unexplained == []
