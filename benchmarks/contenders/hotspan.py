@@ -1,0 +1,68 @@
+"""Hotspan: this working tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hotspan
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    from contenders.harness.target import Target
+
+TITLE = "**Hotspan**"
+PACKAGES = ("{root}",)
+TARGETS = ("drop", "file", "otlp", "hang")
+NOTES = {
+    "sync": "it writes a file meanwhile, in all rows of the calling thread: it has no exporter that drops"
+}
+
+FLUSH_S = 120.0
+
+
+def start(target: Target) -> None:
+    """Configure Hotspan; it writes a file where the others drop their spans."""
+    if target.kind in {"drop", "file"}:
+        hotspan.configure(file=Path(target.path))
+    else:
+        hotspan.configure(otlp=target.url)
+
+
+def drain() -> None:
+    """Wait until everything was delivered."""
+    hotspan.flush(FLUSH_S)
+
+
+def traced(fn: Callable[[], Any]) -> Callable[[], Any]:
+    """Return `fn` decorated."""
+    return hotspan.embedding(fn)
+
+
+def traced_async(fn: Callable[[], Any]) -> Callable[[], Any]:
+    """Return the coroutine function `fn` decorated."""
+    return hotspan.embedding(fn)
+
+
+def request(attributes: Mapping[str, Any]) -> Callable[[], None]:
+    """Return a request of five spans with these attributes."""
+
+    def run() -> None:
+        with hotspan.request("request") as root:
+            root.set_many(attributes)
+            for _ in range(4):
+                with hotspan.step("step") as span:
+                    span.set_many(attributes)
+
+    return run
+
+
+def stream(fn: Callable[[int], Iterator[str]]) -> Callable[[int], Iterator[str]]:
+    """Return the generator function `fn` as a generation: every chunk is stamped."""
+    return hotspan.generation(fn)
+
+
+def stream_async(fn: Callable[[int], AsyncIterator[str]]) -> Callable[[int], AsyncIterator[str]]:
+    """Return the asynchronous generator function `fn` as a generation: every chunk is stamped."""
+    return hotspan.generation(fn)

@@ -1,0 +1,72 @@
+"""OpenLLMetry: the decorators of traceloop-sdk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from contenders.harness import otel
+from opentelemetry import trace
+from traceloop.sdk import Traceloop
+from traceloop.sdk.decorators import task, workflow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    from contenders.harness.target import Target
+
+TITLE = "traceloop-sdk"
+PACKAGES = ("traceloop-sdk", "httpx", "openai<3")  # it imports httpx, and does not require it
+TARGETS = ("drop", "otlp", "hang")
+ENVIRONMENT = {"TRACELOOP_TELEMETRY": "false", "TRACELOOP_METRICS_ENABLED": "false"}
+NOTES = {"chunk": "no stamps", "chunk-async": "no stamps"}
+
+
+def start(target: Target) -> None:
+    """Initialise the SDK with a batch processor of the same exporter as the others have."""
+    Traceloop.init(app_name="benchmark", processor=otel.processor(target), telemetry_enabled=False)
+
+
+def drain() -> None:
+    """Wait until the processor's queue is empty."""
+    trace.get_tracer_provider().force_flush(otel.FLUSH_MS)  # type: ignore[attr-defined]  # the SDK's provider
+
+
+def traced(fn: Callable[[], Any]) -> Callable[[], Any]:
+    """Return `fn` decorated."""
+    return task(name="empty")(fn)
+
+
+def traced_async(fn: Callable[[], Any]) -> Callable[[], Any]:
+    """Return the coroutine function `fn` decorated."""
+    return task(name="empty")(fn)
+
+
+def request(attributes: Mapping[str, Any]) -> Callable[[], None]:
+    """Return a request of five spans with these attributes, set on the current span."""
+
+    @task(name="step")
+    def step() -> None:
+        trace.get_current_span().set_attributes(attributes)
+
+    @workflow(name="request")
+    def run() -> None:
+        trace.get_current_span().set_attributes(attributes)
+        for _ in range(4):
+            step()
+
+    return run
+
+
+def stream(fn: Callable[[int], Iterator[str]]) -> Callable[[int], Iterator[str]]:
+    """Return the generator function `fn` decorated."""
+    return task(name="stream")(fn)
+
+
+def stream_async(fn: Callable[[int], AsyncIterator[str]]) -> Callable[[int], AsyncIterator[str]]:
+    """Return the asynchronous generator function `fn` decorated."""
+    return task(name="stream")(fn)
+
+
+def openai_client(client: Any) -> Any:
+    """Return the client: `init` has instrumented its class."""
+    return client
