@@ -109,7 +109,7 @@ def run(options: Options, say: Say) -> Outcome:
         retriever, quality = _open_retriever(options, passages, say)
         receiver = stack.enter_context(hotspan.receiver()) if options.engine == "vllm" else None
         engine = server or stack.enter_context(_start_engine(options, receiver))
-        _use_one_thread(engine, stack)
+        _use_one_thread(options, engine, stack)
         agent = stack.enter_context(Agent(engine, corpus_tools(retriever)))
         rag = Rag(engine, retriever)
         _warm_up(rag, agent, say)
@@ -181,13 +181,15 @@ def _open_retriever(
     return Retriever(index, embedder, reranker), quality
 
 
-def _use_one_thread(engine: Engine, stack: ExitStack) -> None:
-    # The tiny model's matrices are too small to share: a second thread makes every token slower, and many
-    # times slower where something else runs on the machine.
-    if engine.name == "transformers" and engine.words_are_noise:
-        torch = need("torch", what="The demo")
-        stack.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(1)
+def _use_one_thread(options: Options, engine: Engine, stack: ExitStack) -> None:
+    # The default models are too small to share: a second thread gains nothing, and where an engine or another
+    # program uses the same cores, threads wait for each other many times longer than they compute.
+    has_large_model = engine.name == "transformers" and not engine.words_are_noise
+    if has_large_model or options.embedding_model is not None or options.cross_encoder is not None:
+        return
+    torch = need("torch", what="The demo")
+    stack.callback(torch.set_num_threads, torch.get_num_threads())
+    torch.set_num_threads(1)
 
 
 def _warm_up(rag: Rag, agent: Agent, say: Say) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from importlib.util import find_spec
@@ -115,12 +116,12 @@ def _quality_line(n_passages: int, quality: Quality | None) -> str:
 
 def _next_commands(options: Options) -> list[str]:
     """Return three commands that work here, as they are typed here."""
-    name = _program()
+    name, file = _program(), shlex.quote(str(options.file))
     can_start_vllm = find_spec("vllm") is not None and options.engine != "vllm"
     another_run = "--engine vllm" if can_start_vllm else "--otlp http://127.0.0.1:4318"
     return [
-        f"{name} show {options.file}",
-        f"{name} report --format json {options.file}",
+        f"{name} show {file}",
+        f"{name} report --format json {file}",
         f"{name} demo {another_run}",
     ]
 
@@ -131,4 +132,7 @@ def _program() -> str:
     found = shutil.which(called.name)
     if found is not None and called.exists() and called.samefile(found):
         return called.name
-    return f"{sys.executable} -m hotspan" if called.suffix == ".py" else os.path.relpath(called)
+    if called.suffix == ".py":  # python -m hotspan
+        return f"{shlex.quote(sys.executable)} -m hotspan"
+    relative = os.path.relpath(called)
+    return shlex.quote(str(called.absolute()) if relative.startswith(os.pardir) else relative)
