@@ -41,7 +41,6 @@ class ServerEngine:
 
     Attributes:
         base_url: Where the server listens, without `/v1`.
-        address: Where the server listens, without `/v1`.
         counting: How `count_tokens` knows: by the tiny model's own tokenizer, by asking the server, or by an
             estimate of four bytes a token where the server cannot tell.
     """

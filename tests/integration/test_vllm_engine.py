@@ -84,7 +84,7 @@ def test_structured_output_holds_to_the_schema(vllm):
 def test_tokens_are_counted_as_the_server_counts_them(vllm):
     """The local tokenizer and the server's agree; a server that was found running is asked."""
     text = "A list comprehension: [x for x in y] — naïve 😀"
-    with server_engine(vllm.address) as found:
+    with server_engine(vllm.base_url) as found:
         assert (vllm.counting, found.counting, found.name) == ("tokenizer", "server", "vllm")
         assert vllm.count_tokens(text) == found.count_tokens(text) > 0
 
@@ -122,7 +122,7 @@ def test_nothing_is_left_when_the_owner_is_killed():
     program = textwrap.dedent("""
         from hotspan.pipelines.engines import vllm_engine
         with vllm_engine() as engine:
-            print(engine.address, flush=True)
+            print(engine.base_url, flush=True)
             input()
     """)
     with subprocess.Popen(
