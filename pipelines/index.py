@@ -82,9 +82,11 @@ def max_sim(query: Vectors, passages: Sequence[Vectors]) -> list[float]:
     """
     if not passages:
         return []
-    np = need("numpy", what=_WHAT)
-    # One product for all passages: thirty small ones cost more in calls than in arithmetic.
-    similarities = query @ np.concatenate(passages).T
+    np, torch = need("numpy", what=_WHAT), need("torch", what=_WHAT)
+    # One product for all passages: thirty small ones cost more in calls than in arithmetic.  By torch, whose
+    # number of threads the program sets with that of its models; numpy's has no switch.
+    both = torch.from_numpy(query), torch.from_numpy(np.concatenate(passages))
+    similarities = (both[0] @ both[1].T).numpy()
     starts = np.cumsum([0, *(len(passage) for passage in passages[:-1])])
     scores: list[float] = np.maximum.reduceat(similarities, starts, axis=1).mean(axis=0).tolist()
     return scores

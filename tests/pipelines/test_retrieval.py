@@ -63,6 +63,7 @@ def test_rate():
     assert rate([right] * 5, found) == Ranking(recall_ratio=2 / 5, mrr=(1 + 1 / 2 + 1 / 6) / 5)
 
 
+@pytest.mark.rag
 def test_max_sim_is_the_mean_of_the_best_matches():
     """Each query token counts with its best match in the passage, whatever the passages' lengths."""
     rows = np.random.default_rng(1).normal(size=(12, 8)).astype("float32")
