@@ -65,7 +65,7 @@ types: wheel ## Check types (mypy --strict) as a user of the installed wheel see
 		--config-file '$(CURDIR)/pyproject.toml' '$(CURDIR)/tests/typing/api.py'; fi
 
 imports: wheel ## Check who imports whom
-	@cd $(CHECK) && PYTHONPATH=site '$(abspath $(BIN))/lint-imports' --config '$(CURDIR)/pyproject.toml'
+	@cd $(CHECK) && PYTHONPATH=site '$(abspath $(BIN))/lint-imports' '$(CURDIR)/pyproject.toml'
 
 # The checkers cannot see a mapped package through the editable install: they get the wheel, unpacked.
 wheel: python
