@@ -102,6 +102,7 @@ def run(options: Options, say: Say) -> Outcome:
     """
     check_options(options)
     check_file(options.file, say)
+    hotspan.configure(otlp=options.otlp, sample_ratio=0.0)  # until everything is warm; checks `otlp` now
     with ExitStack() as stack:
         # What fails at once comes first: a running server is asked before models load, one is started last.
         passages = load_corpus(options.corpus)
@@ -194,7 +195,6 @@ def _use_one_thread(options: Options, engine: Engine, stack: ExitStack) -> None:
 
 def _warm_up(rag: Rag, agent: Agent, say: Say) -> None:
     say("Warming up: the first call of each kind is not traced …")
-    hotspan.configure(sample_ratio=0.0)
     rag.answer(QUESTIONS[0].text)
     agent.warm_up()
 

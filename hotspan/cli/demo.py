@@ -83,24 +83,34 @@ def demo(**given: Any) -> None:
     """Run the reference RAG and agent pipelines and print where their time goes."""
     options = Options(**given)
     outcome = run(options, _say)
-    emit(render(hotspan.analyse(hotspan.load(options.file)), screen()))
-    emit(_closing_words(options, outcome))
+    report = hotspan.analyse(hotspan.load(options.file))
+    emit(render(report, screen()))
+    emit(_closing_words(options, outcome, report.evidence.n_spans))
+    if not outcome.flushed.ok:
+        raise hotspan.HotspanError(_undelivered(options))
 
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _closing_words(options: Options, outcome: Outcome) -> str:
+def _closing_words(options: Options, outcome: Outcome, n_spans: int) -> str:
     """Return what the breakdown does not say: retrieval's quality, what was written, what to try next."""
     lines = ["", _quality_line(outcome.n_passages, outcome.quality)]
     if outcome.words_are_noise:
         lines.append("The model is a tiny one with random weights: its words are noise, its timing is real.")
-    lines.append(f"Wrote {options.file} ({outcome.flushed.exported} spans).")
-    if not outcome.flushed.ok:
-        lines.append(f"Not all spans were delivered to {options.otlp or options.file}: is it reachable?")
+    lines.append(f"Wrote {options.file} ({n_spans} spans).")
     lines += ["", "Next:", *(f"  {command}" for command in _next_commands(options))]
     return "\n".join(lines) + "\n"
+
+
+def _undelivered(options: Options) -> str:
+    if options.otlp is None:
+        return f"Not all spans could be written to {options.file}: see above what kept them."
+    return (
+        f"Not all spans were delivered to {options.otlp}; the breakdown is of those in {options.file}. "
+        "Start a collector or a Jaeger there, or leave out --otlp."
+    )
 
 
 def _quality_line(n_passages: int, quality: Quality | None) -> str:

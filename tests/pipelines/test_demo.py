@@ -133,6 +133,25 @@ def test_an_engine_that_dies_leaves_what_was_recorded(trace_file, said):
 
 
 @pytest.mark.rag
+def test_an_unreachable_collector_is_said_after_the_breakdown(tmp_path):
+    """File and breakdown are whole; the exit code and a sentence say that the collector has nothing."""
+    with ScriptedServer([MODELS, NOT_FOUND, SPOKEN, LOOK, LOOK, SPOKEN]) as server:
+        arguments = ["--questions", "1", "--agent-requests", "0", "--base-url", server.url]
+        done = subprocess.run(
+            [sys.executable, "-m", "hotspan", "demo", *arguments, "--otlp", "http://127.0.0.1:9"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 2
+    assert "http://127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Wrote hotspan-demo.jsonl (6 spans)" in done.stdout
+
+
+@pytest.mark.rag
 def test_ctrl_c_leaves_what_was_recorded(trace_file, said):
     """A real SIGINT before the agent requests: one sentence, and the RAG requests are in the file."""
 
@@ -214,6 +233,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, said, spoil):
         pytest.param(["--base-url", "http://127.0.0.1:1"], "127.0.0.1:1", id="no-server"),
         pytest.param(["--corpus", "nowhere"], "not a folder", id="no-corpus"),
         pytest.param(["--file", "nowhere/demo.jsonl"], "nowhere/demo.jsonl", id="no-folder-for-the-file"),
+        pytest.param(["--otlp", "127.0.0.1:4318"], "http://127.0.0.1:4318", id="otlp-is-no-url"),
         pytest.param(["--questions", "-1"], "-1", id="negative-count"),
         pytest.param(["--questions", "0", "--agent-requests", "0"], "at least one", id="nothing-to-do"),
         pytest.param(
