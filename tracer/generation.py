@@ -42,7 +42,7 @@ _OTHER_TOKEN_FIELDS: Final = (
     "audio",
 )
 _FAILED: Final = frozenset({"error", "abort"})  # finish reasons by which engines say that they gave up
-_MIN_TOKENS_FOR_TPOT: Final = 2
+_MIN_TOKENS_OF_BUFFERED: Final = 4
 
 
 class _Choice:
@@ -260,7 +260,7 @@ class TokenClock:
             semconv.TTFT_NS: self._since_send(first),
             semconv.TTFA_NS: self._since_send(_earliest(*(c.first_answer_ns for c in answers))),
             semconv.LAST_TOKEN_NS: self._since_send(last),
-            semconv.TPOT_NS: None if buffered else self._tpot_ns(answers),
+            semconv.TPOT_NS: None if first == last else self._tpot_ns(answers),
             semconv.CHUNK_GAPS_NS: None if buffered else _thinned(_gaps(answers)) or None,
             semconv.BUFFERED: True if buffered else None,
         }
@@ -284,10 +284,13 @@ class TokenClock:
         return None if stamp_ns is None else max(0, stamp_ns - self.send_ns)
 
     def _is_buffered(self, first_ns: int | None, last_ns: int | None) -> bool:
-        """Whether several tokens all came in one read: then nothing is known of the time between them."""
-        return (
-            first_ns is not None and first_ns == last_ns and (self.output_tokens or 0) >= _MIN_TOKENS_FOR_TPOT
-        )
+        """Whether several tokens all came in one read: then nothing is known of the time between them.
+
+        A single chunk may be a short answer and its end token; it has to stand for more than those.
+        """
+        if first_ns is None or first_ns != last_ns:
+            return False
+        return self.n_chunks > 1 or (self.output_tokens or 0) >= _MIN_TOKENS_OF_BUFFERED
 
     def _tpot_ns(self, answers: list[_Choice]) -> float | None:
         """Time per output token after the first: the answers' decode times over their tokens less the firsts.

@@ -359,3 +359,16 @@ def test_the_times_of_any_stream_are_ordered(steps, send_ns):
     assert found.get(semconv.TPOT_NS, 0) >= 0
     assert (times[1] is None) == (clock.n_chunks == 0)
     assert clock.status in {"ok", "error", "truncated"}
+
+
+def test_one_chunk_with_its_end_token_is_a_short_answer_not_a_buffered_one():
+    """A single chunk and an end token say nothing of buffering, and give no time per token."""
+    clock = TokenClock(0)
+    clock.feed(5, {"choices": [{"delta": {"content": "Yes"}, "finish_reason": "stop"}]})
+    clock.feed(6, {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
+
+    attributes = clock.attributes()
+
+    assert semconv.BUFFERED not in attributes
+    assert semconv.TPOT_NS not in attributes
+    assert attributes[semconv.TTFT_NS] == 5
