@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 TITLE = "langsmith"
 PACKAGES = ("langsmith", "openai<3")
 ENVIRONMENT = {"LANGSMITH_TRACING": "true", "LANGSMITH_ENDPOINT": "{url}", "LANGSMITH_API_KEY": "none"}
-NOTES = {"chunk": "an event per chunk", "chunk-async": "an event per chunk"}
+NOTES = {
+    "chunk": "the first chunk is an event, all are kept",
+    "chunk-async": "the first chunk is an event, all are kept",
+}
 
 
 def start(target: Target) -> None:

@@ -4,6 +4,7 @@
 
 POST …/v1/traces         counted by reading only the lengths of the protobuf messages
 GET  /count              {"spans": n}
+GET  /info               what LangSmith's server says, so that its client compresses as it does there
 POST /hang/…             never answered: a collector that hangs
 POST …/chat/completions  a stream of `max_tokens` chunks, as an OpenAI-compatible server sends it
 anything else            200 and an empty object
@@ -94,8 +95,12 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def do_GET(self) -> None:
-        """Say how many spans came, or nothing."""
-        self._answer(json.dumps({"spans": _counts["spans"]} if self.path == "/count" else {}).encode())
+        """Say how many spans came, or what the server can do."""
+        answers: dict[str, Any] = {
+            "/count": {"spans": _counts["spans"]},
+            "/info": {"instance_flags": {"zstd_compression_enabled": True}},
+        }
+        self._answer(json.dumps(answers.get(self.path, {})).encode())
 
     def do_POST(self) -> None:
         """Take what is sent."""
