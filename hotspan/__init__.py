@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from hotspan.tracer.receiver import Receiver as receiver  # noqa: N813 - a verb to users: `with hotspan.receiver()`
     from hotspan.tracer.record import Trace
 
+    __version__: str
+
 # name -> module that has it; imported on first use
 _LAZY = {
     "AsyncLLMClient": ("hotspan.tracer.clients.llm", "AsyncLLMClient"),
@@ -97,17 +99,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib import metadata  # noqa: PLC0415 - reads files; only who asks pays
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
 
-        return metadata.version("hotspan")
-    if name not in _LAZY:
-        msg = f"module 'hotspan' has no attribute {name!r}"
-        raise AttributeError(msg)
-    module, attribute = _LAZY[name]
-    found = globals()[name] = getattr(importlib.import_module(module), attribute)
-    return found
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib import metadata  # noqa: PLC0415 - reads files; only who asks pays
+
+            return metadata.version("hotspan")
+        if name not in _LAZY:
+            msg = f"module 'hotspan' has no attribute {name!r}"
+            raise AttributeError(msg)
+        module, attribute = _LAZY[name]
+        found = globals()[name] = getattr(importlib.import_module(module), attribute)
+        return found
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,9 @@ same content.
 
 from __future__ import annotations
 
+import gc
+import sys
+import threading
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from opentelemetry import context as otel_context
@@ -131,3 +134,31 @@ def detach(token: Any) -> None:
         _reset(token)
     except (ValueError, RuntimeError):
         return
+
+
+class Collector:
+    """Where the garbage collector is at work.
+
+    Before Python 3.12 the collector may run in the middle of `ContextVar.set`.  What it finalizes there must
+    not set a variable too: the interpreter would go on with memory that it has just freed.
+
+    Attributes:
+        thread: The thread in which it runs, 0 while it does not, and always 0 where it makes no difference.
+    """
+
+    __slots__ = ("thread",)
+
+    def __init__(self) -> None:
+        self.thread = 0
+        if sys.version_info < (3, 12):
+            gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, _info: object) -> None:
+        self.thread = threading.get_ident() if phase == "start" else 0
+
+    def is_here(self) -> bool:
+        """Return whether it runs in this thread."""
+        return self.thread == threading.get_ident()
+
+
+collector: Final = Collector()

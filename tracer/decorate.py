@@ -217,6 +217,7 @@ def _stand_in_type(kind: type) -> Callable[..., Any]:
             members[name] = _forward(name)
     for name in ("__doc__", "__module__"):
         members[name] = property(functools.partial(_attribute, name=name))
+    members["__hash__"] = None if kind.__hash__ is None else _StandIn.__hash__  # else lost beside an __eq__
     if hasattr(kind, "__get__"):
         members["__get__"] = _bind
     return type(kind.__name__, (_StandIn,), members)

@@ -103,7 +103,8 @@ class Recorder:
     _draining: threading.Lock = field(default_factory=threading.Lock)
     _n_overflow_seen: int = 0
     _thread: threading.Thread | None = None
-    _stopped: bool = False
+    _stopped: bool = False  # no thread drains any more
+    _ended: bool = False  # `shutdown` was called
 
     def take(self, span: Span) -> None:
         """Take a finished span: the only part that the traced program waits for."""
@@ -203,8 +204,10 @@ class Recorder:
             timeout_s: The time, in seconds.
             carry_on: Another recorder takes the spans that are open; otherwise they are lost.
         """
+        if self._ended:
+            return self._result(in_time=True)
         deadline = time.monotonic() + timeout_s
-        self._stopped = True
+        self._ended = self._stopped = True
         self._nudge()
         self.drain(max(0.0, timeout_s))
         n_unfinished = 0 if carry_on else self.n_open()

@@ -20,6 +20,7 @@ from hotspan.tracer import clock, semconv
 from hotspan.tracer.context import ContextOverlay, attach, detach, get_context
 from hotspan.tracer.faults import fault
 from hotspan.tracer.generation import TokenClock
+from hotspan.tracer.outcome import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from hotspan.tracer.span import Span
 
 DEFERRED: Final = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
+
+# Before Python 3.12 the garbage collector may run, and so close a dropped stream, in the middle of a
+# `ContextVar.set`; were the variable set again there, the interpreter would go on with freed memory.
+_CLOSE_IN_PLACE: Final = sys.version_info < (3, 12)
 
 # Streams that have not ended and coroutines that nobody has awaited, so that their spans end all the same.
 _open: dict[Stream | _Unawaited, Any] = {}
@@ -41,7 +46,6 @@ class Stream:
         "__weakref__",
         "_inner",
         "_outer",
-        "abandoned",
         "busy_ns",
         "feed",
         "n_items",
@@ -55,7 +59,6 @@ class Stream:
         self.busy_ns = 0
         self.n_items = 0
         self.started = False
-        self.abandoned = False  # the consumer has closed it
         self.tokens: TokenClock | None = None
         self.feed: Callable[[int, object], None] | None = None
         self._inner: Context = span  # the context that the body left behind at its last yield
@@ -87,8 +90,9 @@ class Stream:
 
     def suspend(self, token: Any) -> None:
         """Give the consumer's context back."""
-        self._inner = get_context()
-        detach(token)
+        if token is not None:
+            self._inner = get_context()
+            detach(token)
 
     def watch(self, stream: object) -> None:
         """End the span when `stream` is dropped without ever having been started."""
@@ -99,10 +103,10 @@ class Stream:
         if _open.pop(self, None) is None:
             return
         span = self.span
-        if exc is not None:
+        if exc is not None and (outcome is None or isinstance(exc, Exception)):
             span.fail(exc)
-        elif outcome is not None or self.abandoned:
-            span.outcome(outcome or semconv.ABANDONED)
+        elif outcome is not None:
+            span.outcome(outcome)
         end_ns = clock.now_ns()
         if span.recording:
             try:
@@ -203,9 +207,10 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
     stream.started = True
     advance: Callable[[Any], Any] = source.send
     sent: Any = None
+    closing: str | None = None
     try:
         while True:
-            token = resume()
+            token = None if closing is not None and _CLOSE_IN_PLACE else resume()
             begun = now()
             try:
                 item = advance(sent)
@@ -219,15 +224,15 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
                 sent = yield (item, item := None)[
                     0
                 ]  # not kept here: the consumer may be the only one to hold it
-                advance = source.send
+                advance, closing = source.send, None
             except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `throw` does
                 advance, sent = source.throw, thrown
-                stream.abandoned = isinstance(thrown, GeneratorExit)
+                closing = _closing(thrown)
     except StopIteration as stop:
-        stream.end()
+        stream.end(closing)
         return stop.value
     except BaseException as exc:
-        stream.end(exc=exc)
+        stream.end(closing, exc)
         raise
     finally:
         sent = None  # an exception that was thrown in holds this frame
@@ -239,9 +244,10 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
     start_ns = stream.span.start_ns
     stream.started = True
     pull = _first_pull(source)
+    closing: str | None = None
     try:
         while True:
-            token = resume()
+            token = None if closing is not None and _CLOSE_IN_PLACE else resume()
             begun = now()
             try:
                 item = await pull
@@ -253,14 +259,23 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
                 feed(start_ns + stream.busy_ns, item)
             try:
                 pull = source.asend((yield (item, item := None)[0]))  # not kept here, as in `_step`
+                closing = None
             except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `athrow` does
                 pull = source.athrow(thrown)
-                stream.abandoned = isinstance(thrown, GeneratorExit)
+                closing = _closing(thrown)
     except StopAsyncIteration:
-        stream.end()
+        stream.end(closing)
     except BaseException as exc:
-        stream.end(exc=exc)
+        stream.end(closing, exc)
         raise
+
+
+def _closing(thrown: BaseException) -> str | None:
+    """Return "abandoned" for what is thrown in where an item was yielded because nobody wants the next one.
+
+    That is `close`; and the cancellation of the task in which an event loop that ends closes the stream.
+    """
+    return semconv.ABANDONED if outcome_of(thrown) in (semconv.ABANDONED, semconv.CANCELLED) else None
 
 
 def _first_pull(source: AsyncGenerator[Any, Any]) -> Any:
