@@ -17,7 +17,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.context import ContextOverlay, attach, detach, get_context
+from hotspan.tracer.context import ContextOverlay, attach, collector, detach, get_context
 from hotspan.tracer.faults import fault
 from hotspan.tracer.generation import TokenClock
 from hotspan.tracer.outcome import outcome_of
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 DEFERRED: Final = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
 
-# Before Python 3.12 the garbage collector may run, and so close a dropped stream, in the middle of a
-# `ContextVar.set`; were the variable set again there, the interpreter would go on with freed memory.
-_CLOSE_IN_PLACE: Final = sys.version_info < (3, 12)
-
 # Streams that have not ended and coroutines that nobody has awaited, so that their spans end all the same.
 _open: dict[Stream | _Unawaited, Any] = {}
 
@@ -43,16 +39,8 @@ class Stream:
     """One traced stream: its span, the time it was busy, and what its items say of tokens."""
 
     __slots__ = (
-        "__weakref__",
-        "_inner",
-        "_outer",
-        "busy_ns",
-        "feed",
-        "n_items",
-        "span",
-        "started",
-        "tokens",
-    )
+        "__weakref__", "_inner", "_outer", "busy_ns", "feed", "n_items", "span", "started", "tokens",
+    )  # fmt: skip
 
     def __init__(self, span: Span, *, generation: bool) -> None:
         self.span = span
@@ -71,8 +59,11 @@ class Stream:
         """Make the producer's context current for one step and return the token for `suspend`.
 
         The consumer's context lies below it, so that what the consumer changed meanwhile (baggage) is seen
-        by the body, as it would be without the decorator.
+        by the body, as it would be without the decorator.  A stream that the garbage collector closes is left
+        in the context that it finds: see `Collector`.
         """
+        if collector.thread and collector.is_here():
+            return None
         outer = get_context()
         if outer is not self._outer:
             self._outer = outer
@@ -210,7 +201,7 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
     closing: str | None = None
     try:
         while True:
-            token = None if closing is not None and _CLOSE_IN_PLACE else resume()
+            token = resume()
             begun = now()
             try:
                 item = advance(sent)
@@ -221,9 +212,7 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
             if feed is not None:
                 feed(start_ns + stream.busy_ns, item)
             try:
-                sent = yield (item, item := None)[
-                    0
-                ]  # not kept here: the consumer may be the only one to hold it
+                sent = yield (item, item := None)[0]  # not kept here: it may be large
                 advance, closing = source.send, None
             except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `throw` does
                 advance, sent = source.throw, thrown
@@ -247,7 +236,7 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
     closing: str | None = None
     try:
         while True:
-            token = None if closing is not None and _CLOSE_IN_PLACE else resume()
+            token = resume()
             begun = now()
             try:
                 item = await pull
