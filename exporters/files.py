@@ -92,7 +92,10 @@ def _locked(path: Path) -> Iterator[int]:
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file
     finally:
-        os.close(file)  # gives the lock back
+        # Given back by name: a process forked in this moment holds the descriptor too, and so the lock.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
+        os.close(file)
 
 
 def _write(file: int, data: bytes) -> None:

@@ -81,3 +81,23 @@ def test_a_stream_pulled_from_inside_itself():
 
     assert seen == [None]
     assert len(captured.spans) == 1
+
+
+def test_cleanup_runs_under_the_stream():
+    """Stages of the body's `finally` are the stream's, when the consumer breaks off."""
+
+    @hotspan.step("stream")
+    def stream():
+        try:
+            yield 1
+            yield 2
+        finally:
+            with hotspan.step("cleanup"):
+                pass
+
+    with capture() as captured:
+        with hotspan.request("consumer"):
+            for _ in stream():
+                break
+
+    assert captured.tree() == [["request consumer", ["step stream", ["step cleanup"]]]]
