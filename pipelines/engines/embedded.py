@@ -19,7 +19,7 @@ from hotspan.pipelines.engines.optional import need, no_progress_bars, one_threa
 from hotspan.pipelines.engines.tiny_model import TINY_MODEL, tiny_model_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -122,7 +122,9 @@ class EmbeddedEngine:
                     if text := choice["delta"]["content"]:
                         yield text
 
-    def _chunks(self, messages: Messages, max_tokens: int, schema: Schema | None) -> Iterator[dict[str, Any]]:
+    def _chunks(
+        self, messages: Messages, max_tokens: int, schema: Schema | None
+    ) -> Generator[dict[str, Any], None, None]:
         """Yield the answer as OpenAI stream events: text, finish reason, and usage in a last one."""
         prompt = self._prompt(messages, max_tokens)
         sampler = Sampler(self._lm.generation_config, seed=next(self._seeds), device=self._device)
