@@ -8,7 +8,8 @@ import pytest
 import hotspan
 
 HEAVY = (
-    "click", "rich", "numpy", "httpx", "msgspec", "torch", "transformers", "faiss", "openai", "grpc", "requests",
+    "click", "rich", "numpy", "httpx", "msgspec", "torch", "transformers", "faiss", "openai", "grpc",
+    "requests",
     "asyncio", "opentelemetry.sdk", "opentelemetry.exporter", "importlib.metadata", "uuid", "socket",
     "hotspan.analysis", "hotspan.exporters", "hotspan.pipelines", "hotspan.cli",
 )  # fmt: skip
@@ -29,16 +30,20 @@ print((c - a) / (b - a))
 
 
 def imported():
-    """Import Hotspan in a fresh interpreter; return the heavy modules that came with it, and the time ratio."""
+    """Import Hotspan in a fresh interpreter; return the heavy modules that came, and the time ratio."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, ",".join(HEAVY)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", PROGRAM, ",".join(HEAVY)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     names, ratio = done.stdout.split("\n")[:2]
     return names.split(), float(ratio)
 
 
 def test_nothing_heavy_is_imported():
-    """Neither the command line nor an exporter, a client or a numeric library is imported with the package."""
+    """Neither the command line nor an exporter, a client or a numeric library comes with the package."""
     names, _ = imported()
 
     assert names == []

@@ -12,7 +12,8 @@ async def async_generator(): yield
 class Class:
     def method(self): pass
     def __call__(self): pass
-for what in (fn, coroutine, generator, async_generator, Class, Class(), functools.partial(fn), Class().method, len):
+objects = (Class(), functools.partial(fn), Class().method, len)
+for what in (fn, coroutine, generator, async_generator, Class, *objects):
     hotspan.step(what)
     hotspan.propagate(what) if what is not Class else None
 """

@@ -38,7 +38,9 @@ class Derived(Orders):
     """A class below."""
 
 
-@pytest.mark.parametrize("owner", [Orders, Orders(), Derived, Derived()], ids=["class", "object", "sub", "sub-object"])
+@pytest.mark.parametrize(
+    "owner", [Orders, Orders(), Derived, Derived()], ids=["class", "object", "sub", "sub-object"]
+)
 @pytest.mark.parametrize("name", ["stage_static", "static_stage", "stage_class", "class_stage"])
 def test_either_order(owner, name):
     """Called on the class and on an instance, each gets its own arguments and gives one span."""
@@ -129,7 +131,7 @@ SEARCH = Search()
         pytest.param(lambda: list(SEARCH.items()), [1, 2], ["execute_tool Search.items"], id="generator"),
         pytest.param(lambda: SEARCH.size, 5, [], id="property"),
         pytest.param(SEARCH.inherited, ("inherited", SEARCH), [], id="inherited"),
-        pytest.param(SEARCH._helper, SEARCH, [], id="private"),
+        pytest.param(getattr(SEARCH, "_helper"), SEARCH, [], id="private"),  # noqa: B009 - private on purpose
         pytest.param(lambda: type(Search.Nested().method()), Search.Nested, [], id="nested-class"),
         pytest.param(lambda: Search.limit, 3, [], id="class-attribute"),
     ],

@@ -19,7 +19,9 @@ class Hostile:
 
 
 @pytest.mark.parametrize("capture_content", [False, True])
-@pytest.mark.parametrize("stage", [hotspan.step, hotspan.tool, hotspan.generation, hotspan.retrieval], ids=repr)
+@pytest.mark.parametrize(
+    "stage", [hotspan.step, hotspan.tool, hotspan.generation, hotspan.retrieval], ids=repr
+)
 def test_the_call_goes_through(stage, capture_content):
     """The result is the function's, and an attribute of such a value is a marker."""
     hostile = Hostile()

@@ -1,5 +1,7 @@
 """A function's parameters may have any name: none collides with an option of the decorator."""
 
+import pytest
+
 import hotspan
 from hotspan.testing import capture
 
@@ -16,12 +18,18 @@ def test_no_name_collides():
         return fn, spec, recording, wrapper, kwargs, others
 
     with capture():
-        assert fn(0, "n", 3, 4, config=5, self=6, fn=7, stage=8) == (0, "n", 3, (4,), 5, {"self": 6, "fn": 7, "stage": 8})
+        assert fn(0, "n", 3, 4, config=5, self=6, fn=7, stage=8) == (
+            0,
+            "n",
+            3,
+            (4,),
+            5,
+            {"self": 6, "fn": 7, "stage": 8},
+        )
         made = coroutine(1, 2, recording=3, wrapper=4, kwargs=5, args=6, self=7)
-        try:
+        with pytest.raises(StopIteration) as stop:
             made.send(None)
-        except StopIteration as stop:
-            assert stop.value == (1, 2, 3, 4, 5, {"args": 6, "self": 7})
+        assert stop.value.value == (1, 2, 3, 4, 5, {"args": 6, "self": 7})
 
 
 def test_attributes_may_have_any_name_too():

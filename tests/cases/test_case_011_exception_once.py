@@ -16,22 +16,19 @@ def test_one_event_a_span():
         raise exc
 
     with capture() as captured:
-        with pytest.raises(ValueError, match="bad") as caught, hotspan.request(), hotspan.step():
+        with pytest.raises(ValueError, match="bad") as left, hotspan.request(), hotspan.step():
             fn()
 
-    assert caught.value is exc
+    assert left.value is exc
     assert [(span.status, len(span.events)) for span in captured.spans] == [("error", 1)] * 3
     assert {span.attributes["error.type"] for span in captured.spans} == {"ValueError"}
 
 
 def test_recorded_by_hand_and_by_the_stage():
-    """What the program records itself stands beside the stage's own event; a handled exception is no error."""
+    """What the program records itself is an event; a handled exception is no error."""
     with capture() as captured:
         with hotspan.step("handled") as span:
-            try:
-                raise KeyError
-            except KeyError as exc:
-                span.record_exception(exc)
+            span.record_exception(KeyError())
         span = hotspan.step("used").start()
         with pytest.raises(KeyError), trace.use_span(span, end_on_exit=True):
             raise KeyError

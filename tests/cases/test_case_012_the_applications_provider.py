@@ -1,4 +1,4 @@
-"""The application's tracer provider is untouched, set before Hotspan or after, and configuring twice is fine."""
+"""The application's tracer provider is untouched, set before or after, and configuring twice is fine."""
 
 import subprocess
 import sys
@@ -39,10 +39,14 @@ assert lib.context.trace_id == app.context.trace_id and lib.parent.span_id != ap
 
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_both_go_their_own_way(tmp_path, order):
-    """The application's spans go where it sends them, ours into the file, once, in one tree, without a word."""
+    """The application's spans go where it sends them, ours into the file once, in one tree."""
     path = tmp_path / "run.jsonl"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, path, order], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", PROGRAM, path, order],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert (done.returncode, done.stderr) == (0, "")

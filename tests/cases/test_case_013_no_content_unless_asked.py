@@ -1,4 +1,4 @@
-"""With content off, as it is by default, nothing of prompts, documents or messages is written, on any path."""
+"""With content off, as it is by default, nothing of prompts, documents, messages is written."""
 
 import asyncio
 import contextlib
@@ -28,18 +28,15 @@ async def async_stream(prompt):
 
 
 @hotspan.tool
-def tool(argument, *, keyword):
+def tool(argument, *, keyword):  # noqa: ARG001 - they are what must not be seen
     """Fail with the argument as it was written in the source."""
-    raise Leaky("canary-7f3a")  # noqa: EM101, TRY003 - messages do quote
+    raise Leaky("canary-7f3a")  # noqa: EM101 - messages do quote
 
 
 @hotspan.retrieval("faiss")
 async def retrieve(query):
     """Return documents."""
-    try:
-        raise KeyError(query)
-    except KeyError as exc:
-        raise Leaky(query) from exc
+    raise Leaky(query) from KeyError(query)
 
 
 @hotspan.request

@@ -51,7 +51,9 @@ async def leave_to_the_end_of_the_loop():
         return
 
 
-@pytest.mark.parametrize("leave", [leave_by_break, close_in_another_task, time_out, leave_to_the_end_of_the_loop])
+@pytest.mark.parametrize(
+    "leave", [leave_by_break, close_in_another_task, time_out, leave_to_the_end_of_the_loop]
+)
 def test_no_noise_and_one_span(leave, caplog):
     """Nothing is logged, and the span says that the stream was abandoned or cancelled."""
     with capture() as captured:

@@ -65,12 +65,12 @@ def test_a_stage_of_the_body_spans_its_yields():
 
 
 def test_a_stream_pulled_from_inside_itself():
-    """A consumer that runs in the stream's own context (a callback, say) does not send look-ups in circles."""
+    """A consumer in the stream's own context (a callback, say) does not send look-ups in circles."""
     seen = []
 
     @hotspan.step("stream")
     def stream():
-        yield hotspan.propagate(lambda made: next(made))
+        yield hotspan.propagate(next)
         seen.append(baggage.get_baggage("none"))
         yield 2
 

@@ -1,4 +1,4 @@
-"""`send`, `throw`, `close`, `asend`, `athrow`, `aclose` and `return value` reach a decorated generator as they are."""
+"""`send`, `throw`, `close` (and `asend`, …) and `return value` pass a decorated generator unchanged."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The span of a streamed HTTP answer ends with the stream, in the request's trace, not when the route returns."""
+"""The span of a streamed HTTP answer ends with the stream, and is in the request's trace."""
 
 import asyncio
 import contextlib

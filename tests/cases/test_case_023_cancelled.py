@@ -1,4 +1,4 @@
-"""A cancelled stage is ended, is neither an error nor a success, and its exception passes as the same object."""
+"""A cancelled stage is ended, is neither error nor success, and its exception passes unchanged."""
 
 import asyncio
 

@@ -36,7 +36,11 @@ def test_two_agents_at_once():
 
     with capture() as captured:
         asyncio.run(main())
-    agents = {span.attributes["name"]: span.span_id for span in captured.spans if span.name.startswith("invoke_agent")}
+    agents = {
+        span.attributes["name"]: span.span_id
+        for span in captured.spans
+        if span.name.startswith("invoke_agent")
+    }
     children = {
         name: sorted(span.name for span in captured.spans if span.parent_id == span_id)
         for name, span_id in agents.items()

@@ -20,7 +20,11 @@ def test_real_numbers_in_the_file(tmp_path):
     """Doubles and integers are written as such, with nothing in the log."""
     path = tmp_path / "run.jsonl"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, path], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-W", "error", "-c", PROGRAM, path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     (line,) = path.read_text("utf-8").splitlines()
     (span,) = json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
@@ -32,7 +36,10 @@ def test_real_numbers_in_the_file(tmp_path):
     assert attributes["best"] == {"doubleValue": 1.5}
     assert attributes["ok"] == {"boolValue": True}
     assert attributes["none"] == {}
-    assert [*map(next, map(iter, attributes["mixed"]["arrayValue"]["values"][:2]))] == ["intValue", "stringValue"]
+    assert [*map(next, map(iter, attributes["mixed"]["arrayValue"]["values"][:2]))] == [
+        "intValue",
+        "stringValue",
+    ]
     assert "768" in attributes["vector"]["stringValue"]
     assert "768" in attributes["vector_list"]["stringValue"]
     assert len(line) < 4_000

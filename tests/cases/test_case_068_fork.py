@@ -27,7 +27,9 @@ def child(n):
             pass
 """
 
-FORK = COMMON + """
+FORK = (
+    COMMON
+    + """
 pids = []
 for n in range(4):
     pid = os.fork()
@@ -42,8 +44,11 @@ assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
 kept.end()
 list(opened)
 """
+)
 
-MULTIPROCESSING = COMMON + """
+MULTIPROCESSING = (
+    COMMON
+    + """
 import multiprocessing
 context = multiprocessing.get_context("fork")
 processes = [context.Process(target=child, args=(n,)) for n in range(4)]
@@ -53,8 +58,11 @@ assert [process.exitcode for process in processes] == [0] * 4
 kept.end()
 list(opened)
 """
+)
 
-POOL = COMMON + """
+POOL = (
+    COMMON
+    + """
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("fork")) as pool:
@@ -62,8 +70,11 @@ with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("fork")) as p
 kept.end()
 list(opened)
 """
+)
 
-PRELOAD = COMMON + """
+PRELOAD = (
+    COMMON
+    + """
 # As a pre-forking server does: children leave by sys.exit, while other threads of the parent are at work.
 stop = threading.Event()
 def busy():
@@ -85,9 +96,12 @@ for thread in threads: thread.join()
 kept.end()
 list(opened)
 """
+)
 
 
-@pytest.mark.parametrize("program", [FORK, MULTIPROCESSING, POOL, PRELOAD], ids=["fork", "process", "pool", "preload"])
+@pytest.mark.parametrize(
+    "program", [FORK, MULTIPROCESSING, POOL, PRELOAD], ids=["fork", "process", "pool", "preload"]
+)
 def test_every_span_once(tmp_path, program):
     """Forty spans of four children and the parent's three, with ids of their own and the right process."""
     path = tmp_path / "run.jsonl"

@@ -35,12 +35,16 @@ ENDS = [
         0, None, id="daemon-thread",
     ),
     pytest.param(
-        "async def main():\n    with hotspan.request():\n        await asyncio.sleep(0)\n        sys.exit(5)\nasyncio.run(main())",
+        "async def main():\n    with hotspan.request():\n        await asyncio.sleep(0)\n        sys.exit(5)\n"
+        "asyncio.run(main())",
         5, 1, id="exit-in-loop",
     ),
-    pytest.param("with hotspan.request():\n    pass\nhotspan.shutdown()\nhotspan.shutdown()", 0, 1, id="shut-down-twice"),
+    pytest.param(
+        "with hotspan.request():\n    pass\nhotspan.shutdown()\nhotspan.shutdown()", 0, 1, id="shut-down-twice",
+    ),
     pytest.param("import gc\nwith hotspan.request():\n    pass\nclass Late:\n    def __del__(self):\n"
-                 "        with hotspan.step():\n            pass\nlate = Late()", 0, 1, id="stage-in-finalizer"),
+                 "        with hotspan.step():\n            pass\nlate = Late()",
+                 0, 1, id="stage-in-finalizer"),
 ]  # fmt: skip
 
 
@@ -49,7 +53,11 @@ def test_quiet_and_complete(tmp_path, body, code, n_spans):
     """The exit status is the program's, the spans are in the file, and there is no traceback."""
     path = tmp_path / "run.jsonl"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", HEAD + body, path], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", HEAD + body, path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert done.returncode == code
@@ -59,7 +67,9 @@ def test_quiet_and_complete(tmp_path, body, code, n_spans):
     assert n_found == n_spans if n_spans is not None else n_found > 0
 
 
-INTERRUPTED = HEAD + """
+INTERRUPTED = (
+    HEAD
+    + """
 class Stuck:
     def on_end(self, span): time.sleep(60)
     def shutdown(self): pass
@@ -73,6 +83,7 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
     hotspan.flush(60)
 """
+)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")

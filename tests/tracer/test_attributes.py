@@ -1,6 +1,6 @@
 """Attribute values: what is kept of each type, at the moment it is set."""
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import http
@@ -14,7 +14,7 @@ import hotspan
 from hotspan.testing import capture
 
 
-class Colour(str, enum.Enum):
+class Colour(str, enum.Enum):  # noqa: UP042 - the older way to write it
     """Text that is an enumeration."""
 
     RED = "red"
@@ -75,7 +75,7 @@ def recorded(value):
         pytest.param(range(3), [0, 1, 2], id="range"),
         pytest.param({"a": {"b": [1]}, 3: None}, {"a": {"b": [1]}, "3": None}, id="dict"),
         pytest.param(decimal.Decimal("1.10"), "1.10", id="decimal"),
-        pytest.param(datetime.date(2026, 1, 2), "2026-01-02", id="date"),
+        pytest.param(dt.date(2026, 1, 2), "2026-01-02", id="date"),
         pytest.param(pathlib.PurePosixPath("/a/b"), "/a/b", id="path"),
         pytest.param(uuid.UUID(int=1), str(uuid.UUID(int=1)), id="uuid"),
         pytest.param(object(), "<object>", id="object"),

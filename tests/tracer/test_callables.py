@@ -208,7 +208,7 @@ def test_a_stage_needs_a_name(wrong):
 
 
 def test_one_stage_object_serves_many_at_once():
-    """One object may be entered again inside itself and by other threads, and each entry ends its own span."""
+    """One object may be entered inside itself and by other threads; each entry ends its own span."""
     shared = hotspan.step("shared")
     entered = threading.Barrier(4)
 

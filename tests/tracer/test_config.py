@@ -149,7 +149,7 @@ def test_shutdown_stops_and_configure_starts_again(tmp_path):
     assert hotspan.flush().exported == 1
 
 
-# --- Other people's OpenTelemetry ----------------------------------------------------------------------------
+# --- Other people's OpenTelemetry --------------------------------------------------------------------------
 
 
 class Failing(SpanProcessor):
@@ -171,13 +171,16 @@ def test_span_processors_receive_every_span():
     """A processor gets finished spans as the SDK's own, with ids, times, attributes, events and status."""
     exporter = InMemorySpanExporter()
     hotspan.configure(span_processors=[SimpleSpanProcessor(exporter)], service_name="svc")
-    with pytest.raises(KeyError), hotspan.request("r") as span:
-        span.set("k", [1, 2])
-        raise KeyError
+    with hotspan.request("r") as span:
+        span.set("k", [1, 2]).fail(KeyError())
     assert hotspan.flush().ok
     (found,) = exporter.get_finished_spans()
 
-    assert (found.name, found.context.span_id, found.context.trace_id) == ("request r", span.span_id, span.trace_id)
+    assert (found.name, found.context.span_id, found.context.trace_id) == (
+        "request r",
+        span.span_id,
+        span.trace_id,
+    )
     assert found.attributes["k"] == [1, 2]
     assert found.status.status_code is trace.StatusCode.ERROR
     assert found.events[0].name == "exception"
@@ -219,7 +222,7 @@ def test_the_applications_provider_gets_our_spans_if_it_asks():
     provider.shutdown()
 
 
-# --- Switched off --------------------------------------------------------------------------------------------
+# --- Switched off ------------------------------------------------------------------------------------------
 
 DISABLED = """
 import functools, sys, hotspan

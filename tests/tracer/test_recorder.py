@@ -22,18 +22,20 @@ QUIET = Settings()
 class Sink:
     """An exporter that keeps the ids it was given, and does what it is told before."""
 
-    def __init__(self, before=lambda batch: None):
+    def __init__(self, before=lambda _batch: None):
         self.ids, self.lost, self.before = [], 0, before
 
     def export(self, batch):
+        """Do what comes before, and keep the ids."""
         self.before(batch)
         self.ids.extend(span.span_id for span in batch)
 
     def report_lost(self, n_spans):
+        """Keep the count."""
         self.lost += n_spans
 
     def shutdown(self):
-        pass
+        """Do nothing."""
 
 
 def burst(n_threads, n_tasks, n_spans):
@@ -84,7 +86,7 @@ def fail_every_other():
     ],
 )
 def test_started_is_delivered_plus_lost(sink, max_buffered, monkeypatch):
-    """With 8 threads and 500 tasks, whatever the exporter does, no span is unaccounted for or delivered twice."""
+    """With 8 threads and 500 tasks, whatever the exporter does, every span is accounted for once."""
     monkeypatch.setattr(recorder, "MAX_BUFFERED", max_buffered)
     monkeypatch.setattr(channel, "MAX_WAITING", max_buffered)
     with recording_to(sink, QUIET) as running:

@@ -59,7 +59,7 @@ class Program:
 
     async def _function(self, stage, body):
         # A plain function that returns what is to be awaited.
-        await stage(lambda: body())()
+        await stage(lambda: body())()  # noqa: PLW0108 - a plain function that returns a coroutine
 
     async def _coroutine(self, stage, body):
         await stage(body)()

@@ -38,5 +38,5 @@ Index().method("x")  # error: arg-type
 hotspan.configure(files="x")  # error: call-arg
 hotspan.configure(sample_ratio="x")  # error: arg-type
 hotspan.flush("soon")  # error: arg-type
-hotspan.nonsense  # error: attr-defined
+_ = hotspan.nonsense  # error: attr-defined
 hotspan.request(3)  # error: call-overload
