@@ -60,6 +60,9 @@ USAGE_DISAGREES: Final = (
 BUFFERED: Final = "hotspan.generation.buffered"  # true: asked to stream, and every chunk came in one read
 ATTEMPTS: Final = "hotspan.generation.attempts"  # HTTP attempts of this call
 BACKOFF_NS: Final = "hotspan.generation.backoff_ns"  # from the first attempt's start to the last one's
+ATTEMPT_EVENT: Final = "hotspan.attempt"  # event at the end of an HTTP attempt that failed; status or error
+ATTEMPT_NUMBER: Final = "hotspan.attempt.number"  # from 1, in one call
+ATTEMPT_DURATION_NS: Final = "hotspan.attempt.duration_ns"  # the attempt alone, without the back-off after it
 ENGINE: Final = "hotspan.engine"  # vllm | transformers | llamacpp | …: what answered, where it is known
 RANDOM_WEIGHTS: Final = (
     "hotspan.model.random_weights"  # true: the model's words are noise, its timing is real

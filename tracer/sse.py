@@ -40,6 +40,11 @@ class SSEParser:
         self._at_start = True
         self._skip_newline = False
 
+    @property
+    def is_between_events(self) -> bool:
+        """Whether all that was fed has been returned, so that the next byte begins an event."""
+        return not self._pending and not self._skip_newline
+
     def feed(self, data: bytes) -> list[ServerEvent]:
         """Return the events that `data` completes, in order."""
         if b"\r" in data or self._skip_newline:

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from hotspan.tracer.clients.urls import Endpoint
 
 OPEN: Final = "open"
+_FIRST_ERROR_STATUS: Final = 400
 _REQUEST_KEYS: Final = {
     "max_tokens": semconv.REQUEST_MAX_TOKENS,
     "max_completion_tokens": semconv.REQUEST_MAX_TOKENS,
+    "max_output_tokens": semconv.REQUEST_MAX_TOKENS,
     "temperature": semconv.REQUEST_TEMPERATURE,
     "top_k": semconv.REQUEST_TOP_K,
 }
@@ -69,6 +71,9 @@ class Call:
         context: The OpenTelemetry context of whoever made the call; the span becomes its child.
     """
 
+    operation = _CHAT
+    stage = semconv.GENERATION
+
     def __init__(self, target: Endpoint, body: Mapping[str, Any], context: Context) -> None:
         self.body = dict(body)
         self.content = b""
@@ -89,19 +94,20 @@ class Call:
         """Start the span below the one that was current where the call was made; `engine` is what answers."""
         self.content = json.dumps(self.body).encode()
         self._engine = engine
+        self._start_span()
+
+    def _start_span(self) -> None:
         token = attach(self._context)
         try:
-            model = self.body["model"]
-            self._span = spans.start_span(
-                f"{_CHAT} {model}", semconv.GENERATION, self._request_attributes(), kind="client"
-            )
+            name = f"{self.operation} {self.body['model']}"
+            self._span = spans.start_span(name, self.stage, self._request_attributes(), kind="client")
         finally:
             detach(token)
 
     def _request_attributes(self) -> dict[str, Any]:
         body = self.body
         found: dict[str, Any] = {
-            semconv.OPERATION: _CHAT,
+            semconv.OPERATION: self.operation,
             semconv.PROVIDER: self._provider(),
             semconv.REQUEST_MODEL: body["model"],
             semconv.REQUEST_STREAM: bool(body.get("stream")),
@@ -112,8 +118,12 @@ class Call:
             found[semconv.ENGINE] = self._engine
         found.update({key: body[name] for name, key in _REQUEST_KEYS.items() if body.get(name) is not None})
         if config.settings().capture_content:
-            found[semconv.INPUT_MESSAGES] = json.dumps([_as_parts(m) for m in body["messages"]])
+            found[semconv.INPUT_MESSAGES] = json.dumps([_as_parts(m) for m in self._messages()], default=str)
         return found
+
+    def _messages(self) -> list[Any]:
+        messages: list[Any] = self.body["messages"]
+        return messages
 
     def _provider(self) -> str:
         if self._engine is not None:
@@ -160,10 +170,21 @@ class Call:
         attempt = self.attempt
         attempt.headers_ns = read_ns or attempt.headers_ns
         self._http_status = status
+        if status >= _FIRST_ERROR_STATUS:
+            self._note_failed_attempt({semconv.HTTP_STATUS: status})
         self.tokens = TokenClock(attempt.send_ns or attempt.started_ns)
         if self._engine is None and headers.get("server", "").startswith("llama.cpp"):
             self._engine = "llamacpp"
             self._span.set(semconv.ENGINE, self._engine).set(semconv.PROVIDER, self._engine)
+
+    def unanswered(self, exc: BaseException) -> None:
+        """Note that the attempt met no answer: no connection, a lost one, a timeout."""
+        self._note_failed_attempt({semconv.ERROR_TYPE: type(exc).__qualname__})
+
+    def _note_failed_attempt(self, why: dict[str, Any]) -> None:
+        duration_ns = clock.now_ns() - self.attempt.started_ns
+        account = {semconv.ATTEMPT_NUMBER: self.n_attempts, semconv.ATTEMPT_DURATION_NS: duration_ns, **why}
+        self._span.add_event(semconv.ATTEMPT_EVENT, account)
 
     # --- End ----------------------------------------------------------------------------------------------
 

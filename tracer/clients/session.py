@@ -144,6 +144,7 @@ class Session:
                 try:
                     response = await self.wire.send(request)
                 except httpx.HTTPError as exc:
+                    call.unanswered(exc)
                     wait_s, failure = None, EngineError(self._unreachable(exc))
                     failure.__cause__ = exc
                 else:
