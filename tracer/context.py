@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from opentelemetry import context as otel_context
@@ -136,29 +135,15 @@ def detach(token: Any) -> None:
         return
 
 
-class Collector:
-    """Where the garbage collector is at work.
-
-    Before Python 3.12 the collector may run in the middle of `ContextVar.set`.  What it finalizes there must
-    not set a variable too: the interpreter would go on with memory that it has just freed.
-
-    Attributes:
-        thread: The thread in which it runs, 0 while it does not, and always 0 where it makes no difference.
-    """
-
-    __slots__ = ("thread",)
-
-    def __init__(self) -> None:
-        self.thread = 0
-        if sys.version_info < (3, 12):
-            gc.callbacks.append(self._note)
-
-    def _note(self, phase: str, _info: object) -> None:
-        self.thread = threading.get_ident() if phase == "start" else 0
-
-    def is_here(self) -> bool:
-        """Return whether it runs in this thread."""
-        return self.thread == threading.get_ident()
+# What the garbage collector told last is the last key.  Before Python 3.12 it may run in the middle of
+# `ContextVar.set`; what it finalizes there must not set a variable too: the interpreter would go on with
+# memory that it has just freed.  Both callbacks are C functions: a Python one would receive a Ctrl-C that
+# comes during a collection, and the interpreter would print and forget it.
+_gc_phases: dict[str, object] = {"start": None, "stop": None}
+if sys.version_info < (3, 12):
+    gc.callbacks += [_gc_phases.pop, _gc_phases.__setitem__]
 
 
-collector: Final = Collector()
+def is_collecting() -> bool:
+    """Return whether the garbage collector is at work, in whatever thread; False where it does not matter."""
+    return next(reversed(_gc_phases)) == "start"

@@ -17,7 +17,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.context import ContextOverlay, attach, collector, detach, get_context
+from hotspan.tracer.context import ContextOverlay, attach, detach, get_context, is_collecting
 from hotspan.tracer.faults import fault
 from hotspan.tracer.generation import TokenClock
 from hotspan.tracer.outcome import outcome_of
@@ -60,10 +60,8 @@ class Stream:
 
         The consumer's context lies below it, so that what the consumer changed meanwhile (baggage) is seen
         by the body, as it would be without the decorator.  A stream that the garbage collector closes is left
-        in the context that it finds: see `Collector`.
+        in the context that it finds: see `is_collecting`.
         """
-        if collector.thread and collector.is_here():
-            return None
         outer = get_context()
         if outer is not self._outer:
             self._outer = outer
@@ -201,7 +199,7 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
     closing: str | None = None
     try:
         while True:
-            token = resume()
+            token = None if closing is not None and is_collecting() else resume()
             begun = now()
             try:
                 item = advance(sent)
@@ -236,7 +234,7 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
     closing: str | None = None
     try:
         while True:
-            token = resume()
+            token = None if closing is not None and is_collecting() else resume()
             begun = now()
             try:
                 item = await pull
