@@ -1,0 +1,44 @@
+"""What capture knows of the garbage collector."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+from hotspan.tracer.context import is_collecting
+
+
+class _Asks:
+    """A cycle whose end asks whether it is the collector that ends it."""
+
+    def __init__(self, said: list[bool]) -> None:
+        self.itself = self
+        self.said = said
+
+    def __del__(self) -> None:
+        self.said.append(is_collecting())
+
+
+def test_no_python_function_is_called_by_the_collector():
+    """A Ctrl-C that came while a Python callback of the collector runs would be lost."""
+    added = _added_by_import()
+
+    assert all(kind == "builtin_function_or_method" for kind in added), added
+
+
+def test_what_the_collector_ends_can_tell():
+    """Before Python 3.12, where it matters, a finalizer learns that the collector runs; afterwards it is over."""
+    said: list[bool] = []
+    _Asks(said)
+    gc.collect()
+
+    assert said == [sys.version_info < (3, 12)]
+    assert is_collecting() is False
+
+
+def _added_by_import() -> list[str]:
+    code = "import gc, hotspan; print(*(type(call).__name__ for call in gc.callbacks))"
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
