@@ -18,12 +18,9 @@ MAX_FLOATS: Final = 256  # a longer list of floats is an embedding: its shape is
 MAX_NODES: Final = 4_096  # items of one value, all levels of nesting together
 MAX_DEPTH: Final = 6
 UNREADABLE: Final = "<unreadable>"
-_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+MIN_INT, MAX_INT = -(2**63), 2**63 - 1  # what OTLP's only integer type holds
 # Types whose text is short, is no content, and is what a reader expects.
 _TEXTUAL: Final = frozenset({"datetime", "decimal", "uuid", "pathlib", "fractions", "ipaddress"})
-
-# Types that are kept as they are.
-PLAIN: Final = frozenset({bool, float})
 
 
 def snapshot(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,12 +50,6 @@ def coerce(key: str, value: Any, beside: MutableMapping[str, Any]) -> Any:
     `<key>.hotspan.original_length`.  Anything else becomes its type's name, since its text may be content, or
     slow, or raise.
     """
-    # The two most common types first; everything else is rare enough to take the long way.
-    kind = type(value)
-    if kind is str and len(value) <= MAX_TEXT:
-        return value
-    if kind is int and _MIN_INT64 <= value <= _MAX_INT64:
-        return value
     try:
         reader = _Reader()
         kept = reader.read(value, MAX_DEPTH)
@@ -91,7 +82,7 @@ class _Reader:
             return self._cut(value, depth)
         if isinstance(value, int):
             number = int(value)  # an IntEnum, say: only a plain int is compared without its own methods
-            return number if _MIN_INT64 <= number <= _MAX_INT64 else _digits(number)
+            return number if MIN_INT <= number <= MAX_INT else _digits(number)
         if isinstance(value, float):
             return float(value)
         if depth == 0 or self._n_nodes > MAX_NODES:

@@ -13,9 +13,6 @@ something is set; ids come from one generator without a lock; wall time is added
 
 from __future__ import annotations
 
-import os
-import random
-import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +20,8 @@ from opentelemetry import trace as otel
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 
-from hotspan.tracer import clock, semconv
-from hotspan.tracer.attributes import MAX_TEXT, coerce, key_text, snapshot
+from hotspan.tracer import clock, process, semconv
+from hotspan.tracer.attributes import MAX_INT, MAX_TEXT, MIN_INT, coerce, key_text, snapshot
 from hotspan.tracer.context import SPAN_KEY, STAGE_KEY, ContextOverlay, attach, detach, get_context
 from hotspan.tracer.faults import fault
 from hotspan.tracer.finished import Extra
@@ -41,8 +38,7 @@ SAMPLED: Final = 1
 # Above the limit these are kept all the same: without them a span says nothing.
 _NEEDED_PREFIXES: Final = ("hotspan.", "gen_ai.", "error.")
 
-_random = random.Random()  # noqa: S311 - span ids need to differ, not to be secret
-random_bits: Callable[[int], int] = _random.getrandbits
+random_bits = process.random_bits  # looked up here at each span: a test puts its own in this place
 
 
 def discard(_span: Span) -> None:
@@ -56,21 +52,6 @@ keep_messages = False
 # Whether anything is recorded at all; set by `config`, which reads the environment at the first question.
 is_active: Callable[[], bool] = bool
 
-# Attributes known at decoration are shared by many spans; this guards the moment at which a span gets its
-# own.  One lock for all: it is held for the copy of a small dict, and a lock in each span would cost more.
-# Reentrant, since the garbage collector may end a dropped stream in the middle of the copy.
-_copying = threading.RLock()
-
-
-def _after_fork() -> None:
-    global _copying  # noqa: PLW0603 - another thread of the parent may have held it
-    _copying = threading.RLock()
-    _random.seed()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
 
 class Span(otel.Span, ContextOverlay):
     """One running stage, and the OpenTelemetry context in which it is the current span.
@@ -81,11 +62,11 @@ class Span(otel.Span, ContextOverlay):
         end_ns: End on the same clock; 0 while the span runs.
         recording: False for a span of a request that was not sampled: it is propagated, never written.
         extra: Events, links and the like, made when the first of them comes.
-        entry: The stage object that made the span current in a `with` statement, and the token to leave it.
+        entry: The token to leave the `with` statement that made the span current.
     """
 
     __slots__ = (
-        "_attributes", "_shared", "base", "end_ns", "entry", "extra", "flags", "kind", "name", "parent_id",
+        "_attributes", "_own", "base", "end_ns", "entry", "extra", "flags", "kind", "name", "parent_id",
         "recording", "span_id", "start_ns", "status", "trace_id", "trace_state",
     )  # fmt: skip
 
@@ -102,9 +83,9 @@ class Span(otel.Span, ContextOverlay):
     trace_state: TraceState
     status: Status
     extra: Extra | None
-    entry: tuple[object, Any] | None
+    entry: Any
     _attributes: Mapping[str, Any]
-    _shared: bool
+    _own: dict[str, Any] | None
 
     # --- Life ------------------------------------------------------------------------------------------
 
@@ -158,26 +139,33 @@ class Span(otel.Span, ContextOverlay):
 
     def set(self, key: str, value: object) -> Span:
         """Set one attribute and return the span; any value is taken, and kept as what OTLP can hold."""
-        if self.end_ns or not self.recording:
-            return self
-        attributes: Any = self._own_attributes() if self._shared else self._attributes
-        if type(key) is not str:
-            key = key_text(key)
-        if len(attributes) >= MAX_ATTRIBUTES and not self._fits(key):
+        own = self._own
+        if own is None or type(key) is not str or len(own) >= MAX_ATTRIBUTES:
+            own, key = self._prepare(key)
+        if own is None or self.end_ns:
             return self
         kind = type(value)
-        if kind is float or kind is bool or (kind is str and len(value) <= MAX_TEXT):  # type: ignore[arg-type]  # a str here
-            attributes[key] = value
+        if (
+            (kind is str and len(value) <= MAX_TEXT)  # type: ignore[arg-type]  # a str, as the line says
+            or (kind is int and MIN_INT <= value <= MAX_INT)  # type: ignore[operator]  # an int
+            or kind is float
+            or kind is bool
+        ):
+            own[key] = value
         else:
-            attributes[key] = coerce(key, value, attributes)
+            own[key] = coerce(key, value, own)
         return self
 
-    def _own_attributes(self) -> Mapping[str, Any]:
-        with _copying:
-            if self._shared:
-                self._attributes = dict(self._attributes)
-                self._shared = False
-            return self._attributes
+    def _prepare(self, key: object) -> tuple[dict[str, Any] | None, str]:
+        """Return the attributes to write to, None where nothing is written, and the key as text."""
+        name = key_text(key)
+        if not self.recording or self.end_ns:
+            return None, name
+        with process.copying:
+            own = self._own
+            if own is None:
+                own = self._own = self._attributes = dict(self._attributes)
+        return (own if len(own) < MAX_ATTRIBUTES or self._fits(name) else None), name
 
     def _fits(self, key: str) -> bool:
         if key in self._attributes or key.startswith(_NEEDED_PREFIXES):
@@ -188,7 +176,7 @@ class Span(otel.Span, ContextOverlay):
     def _more(self) -> Extra:
         extra = self.extra
         if extra is None:
-            with _copying:
+            with process.copying:
                 extra = self.extra = self.extra or Extra()
         return extra
 
@@ -309,29 +297,24 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
     """
     context: Any = get_context()
     span = _new(Span)
-    parent: Any = context
     if type(context) is Span:
-        # Spans that have ended say nothing to lookups; skipped, a chain of tasks does not grow for ever.
-        while type(context) is Span and context.end_ns:
-            context = context.base
-    else:
-        parent = context.get(SPAN_KEY)
-    span.base = context
-    if type(parent) is Span:
-        span.trace_id = parent.trace_id
-        span.parent_id = parent.span_id
-        span.flags = parent.flags
-        span.recording = parent.flags & SAMPLED == SAMPLED  # `recording` is False once a parent was drained
-        span.trace_state = parent.trace_state
-    elif parent is None:
+        span.trace_id = context.trace_id
+        span.parent_id = context.span_id
+        span.flags = context.flags
+        span.recording = context.recording
+        span.trace_state = context.trace_state
+        if context.end_ns:
+            context = _skip_ended(context)
+    elif context.get(SPAN_KEY) is None:
         _begin_trace(span)
     else:
-        _adopt_foreign_parent(span, otel.get_current_span(context).get_span_context())
+        _adopt(span, otel.get_current_span(context).get_span_context())
+    span.base = context
     span.span_id = random_bits(64) or 1
     span.name = name
     span.kind = kind
     span._attributes = attributes  # noqa: SLF001 - a constructor outside the class: no __init__ call per span
-    span._shared = True  # noqa: SLF001 - as above
+    span._own = None  # noqa: SLF001 - as above
     span.entry = span.extra = None
     span.end_ns = 0
     span.status = "unset"
@@ -350,7 +333,14 @@ def _begin_trace(span: Span) -> None:
     span.trace_state = _NO_STATE
 
 
-def _adopt_foreign_parent(span: Span, parent: SpanContext) -> None:
+def _skip_ended(context: Any) -> Any:
+    # Spans that have ended say nothing to look-ups; skipped, a chain of tasks does not grow for ever.
+    while type(context) is Span and context.end_ns:
+        context = context.base
+    return context
+
+
+def _adopt(span: Span, parent: SpanContext) -> None:
     if not parent.is_valid:
         _begin_trace(span)
         return
@@ -379,7 +369,7 @@ def _make_noop() -> Span:
     span.recording = False
     span.trace_state = _NO_STATE
     span.name, span.kind = "", "internal"
-    span._attributes, span._shared = {}, True  # noqa: SLF001 - as in make_span
+    span._attributes, span._own = {}, None  # noqa: SLF001 - as in make_span
     span.entry = span.extra = None
     span.start_ns, span.end_ns, span.status = 0, 1, "unset"
     return span

@@ -100,20 +100,22 @@ class Stage:
     # --- Context manager -----------------------------------------------------------------------------------
 
     def __enter__(self) -> Span:
-        span = self.start()
-        if span is not NOOP_SPAN:
-            self._entered[id(span)] = span
-            span.entry = self, attach(span)
+        if not config.recording():
+            return NOOP_SPAN
+        span = spans.make_span(self.span_name, self.attributes, self.kind)
+        self._entered[id(span)] = span
+        span.entry = attach(span)
         return span
 
     def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:
-        span = self._innermost()
-        if span is None or span.entry is None:
-            return
+        span: Any = get_context()
+        if self._entered.pop(id(span), None) is None:  # as a rule the innermost span is the one that is left
+            span = self._innermost()
+            if span is None:
+                return
         if exc is not None:
             span.fail(exc)
-        token = span.entry[1]
-        span.entry = None
+        token, span.entry = span.entry, None
         detach(token)
         span.end()
 

@@ -35,16 +35,19 @@ ENDS = [
         0, None, id="daemon-thread",
     ),
     pytest.param(
-        "async def main():\n    with hotspan.request():\n        await asyncio.sleep(0)\n        sys.exit(5)\n"
-        "asyncio.run(main())",
+        "async def main():\n    with hotspan.request():\n        await asyncio.sleep(0)\n"
+        "        sys.exit(5)\nasyncio.run(main())",
         5, 1, id="exit-in-loop",
     ),
     pytest.param(
-        "with hotspan.request():\n    pass\nhotspan.shutdown()\nhotspan.shutdown()", 0, 1, id="shut-down-twice",
+        "with hotspan.request():\n    pass\nhotspan.shutdown()\nhotspan.shutdown()",
+        0, 1, id="shut-down-twice",
     ),
-    pytest.param("import gc\nwith hotspan.request():\n    pass\nclass Late:\n    def __del__(self):\n"
-                 "        with hotspan.step():\n            pass\nlate = Late()",
-                 0, 1, id="stage-in-finalizer"),
+    pytest.param(
+        "with hotspan.request():\n    pass\nclass Late:\n    def __del__(self):\n"
+        "        with hotspan.step():\n            pass\nlate = Late()",
+        0, 1, id="stage-in-finalizer",
+    ),
 ]  # fmt: skip
 
 
@@ -76,8 +79,8 @@ class Stuck:
 hotspan.configure(file=sys.argv[1], span_processors=[Stuck()])
 with hotspan.request():
     pass
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     hotspan.flush(60)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
