@@ -90,7 +90,7 @@ class Environment:
             stop(f"{self.folder} could not be made; the reason is above.")
 
     def _install(self, *what: object) -> None:
-        if run(*self._installer(), "install", *what):
+        if run(*self._installer(), *what):
             stop(
                 "Installing failed; the reason is above. If the package index was not reached, look at the "
                 "network and at pip's settings (`pip config list`), and run the same command again: it goes "
@@ -105,8 +105,9 @@ class Environment:
                 say("uv could not be installed: going on with pip, which takes longer.")
                 self.installer = "pip"
         if self.installer == "uv":
-            return uv, "pip"
-        return self.python, "-m", "pip", "--disable-pip-version-check"
+            # Said outright: left to itself, uv takes the active environment or `.venv`.
+            return uv, "pip", "install", "--python", self.python
+        return self.python, "-m", "pip", "install", "--disable-pip-version-check"
 
     def _install_vllm(self) -> None:
         if has_gpu():
