@@ -180,6 +180,18 @@ def test_ended_by_two_threads_at_once_is_one_span():
     assert (result.exported, len(set(sink.ids)), result.lost) == (200, 200, 0)
 
 
+def test_a_span_that_comes_twice_is_delivered_once():
+    """What two threads hand over that end one span in the same instant is one span."""
+    sink = Sink()
+    with recording_to(sink, QUIET) as running:
+        with hotspan.step() as span:
+            pass
+        running.take(span)
+        result = running.flush(30)
+
+    assert (result.exported, result.lost, len(sink.ids)) == (1, 0, 1)
+
+
 def test_set_by_many_threads_loses_nothing():
     """Attributes that many threads set first at the same moment are all there."""
     with recording_to(Sink(), QUIET):
