@@ -176,6 +176,7 @@ class StageRow:
     critical_path_ratio: float | None
     phases: tuple[PhaseRow, ...] = ()  # of the generation row only
     first_call_ns: int | None = None  # duration of the call that started first, of those that succeeded
+    later_calls_p90_ns: float | None = None  # of the others
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
@@ -193,6 +194,7 @@ class StageRow:
             "critical_path_ms": _ms(self.critical_path_ns),
             "critical_path_ratio": self.critical_path_ratio,
             "first_call_ms": _ms(self.first_call_ns),
+            "later_calls_p90_ms": _ms(self.later_calls_p90_ns),
         }
         if self.phases:
             row["phases"] = [phase.to_dict() for phase in self.phases]

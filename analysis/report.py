@@ -127,7 +127,17 @@ def _stage_row(
         critical_path_ratio=None if is_envelope else _ratio(totals.critical_ns, collector.request_ns),
         phases=phases,
         first_call_ns=None if totals.first_call is None else totals.first_call[1],
+        later_calls_p90_ns=_later_p90_ns(totals),
     )
+
+
+def _later_p90_ns(totals: StageTotals) -> float | None:
+    if totals.first_call is None:
+        return None
+    later = list(totals.durations_ns)
+    later.remove(totals.first_call[1])
+    spread = distribution(later)
+    return None if spread is None else spread.p90
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -129,14 +129,43 @@ GENERATION = (_row("generation", 0.9),)
             id="agent",
         ),
         pytest.param(
-            _report(stages=(_row("embedding", 0.1, (900, 10, 10, 10), first_call_ns=900 * MS),)),
+            _report(
+                stages=(
+                    _row(
+                        "embedding",
+                        0.1,
+                        (900, 10, 10, 10),
+                        first_call_ns=900 * MS,
+                        later_calls_p90_ns=10 * MS,
+                    ),
+                )
+            ),
             ["cold-start-embedding"],
             id="cold-start",
         ),
         pytest.param(
-            _report(stages=(_row("embedding", 0.1, (10, 10, 10, 900), first_call_ns=10 * MS),)),
+            _report(
+                stages=(
+                    _row(
+                        "embedding",
+                        0.1,
+                        (10, 10, 10, 900),
+                        first_call_ns=10 * MS,
+                        later_calls_p90_ns=900 * MS,
+                    ),
+                )
+            ),
             [],
             id="a-late-outlier",
+        ),
+        pytest.param(
+            _report(
+                stages=(
+                    _row("tool", 0.1, (900, 1, 1, 900), first_call_ns=900 * MS, later_calls_p90_ns=720 * MS),
+                )
+            ),
+            [],
+            id="the-first-of-the-slow-kind",
         ),
         pytest.param(_report(request=RequestSummary(n=3)), ["evidence-thin"], id="thin"),
     ],
