@@ -58,11 +58,6 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
         services=tuple(str(value) for value in collector.writers.values(semconv.SERVICE_NAME)),
         engines=_names(collector, semconv.ENGINE),
         models=_names(collector, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
-        has_random_weights=any(
-            span.attributes.get(semconv.RANDOM_WEIGHTS) is True
-            for call in collector.model_calls
-            for span in (call.span, call.last)
-        ),
         warnings=tuple(
             [*seen.warnings, *collector.warnings, *_warnings(collector, n_clipped)][:_MAX_WARNINGS]
         ),

@@ -73,7 +73,6 @@ class Evidence:
     services: tuple[str, ...] = ()  # service.name of every writer
     engines: tuple[str, ...] = ()  # vllm, transformers, …: what answered the model calls
     models: tuple[str, ...] = ()  # names of the models that answered
-    has_random_weights: bool = False  # a model's words are noise; its timing is real
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> JsonDict:
@@ -109,7 +108,6 @@ class Evidence:
             "services": list(self.services),
             "engines": list(self.engines),
             "models": list(self.models),
-            "random_weights": self.has_random_weights,
             "warnings": list(self.warnings),
         }
 

@@ -64,9 +64,6 @@ ATTEMPT_EVENT: Final = "hotspan.attempt"  # event at the end of an HTTP attempt 
 ATTEMPT_NUMBER: Final = "hotspan.attempt.number"  # from 1, in one call
 ATTEMPT_DURATION_NS: Final = "hotspan.attempt.duration_ns"  # the attempt alone, without the back-off after it
 ENGINE: Final = "hotspan.engine"  # vllm | transformers | llamacpp | …: what answered, where it is known
-RANDOM_WEIGHTS: Final = (
-    "hotspan.model.random_weights"  # true: the model's words are noise, its timing is real
-)
 
 # --- Hotspan: the process, and the quality of what it wrote -------------------------------------------
 HOTSPAN_VERSION: Final = "hotspan.version"  # resource: the library's version

@@ -62,9 +62,6 @@ def _evidence(report: Report, screen: Screen) -> Iterator[RenderableType]:
     yield from (Text(line) for line in pack(parts, screen.text(" · "), screen.width))
     for trouble in evidence.troubles(report.evidence):
         yield hanging("!", screen.text(trouble), palette.WARNING if screen.colour else "")
-    if report.evidence.has_random_weights:
-        models = ", ".join(screen.name(model, _FILE_CELLS) for model in report.evidence.models) or "the model"
-        yield Text(f"{models}: random weights, so its words are noise; its timing is real")
 
 
 def _labelled(label: str, lines: Iterable[Sequence[str]], screen: Screen) -> RenderableType:

@@ -235,7 +235,6 @@ def test_latencies_tokens_and_speed_come_from_the_calls_that_succeeded():
             semconv.TOKENS_ESTIMATED: True,
             semconv.ENGINE: "transformers",
             semconv.RESPONSE_MODEL: "tiny",
-            semconv.RANDOM_WEIGHTS: True,
         }
     }
 
@@ -250,7 +249,6 @@ def test_latencies_tokens_and_speed_come_from_the_calls_that_succeeded():
     }  # fmt: skip
     assert report.evidence.engines == ("transformers",)
     assert report.evidence.models == ("tiny",)
-    assert report.evidence.has_random_weights
 
 
 def test_the_writers_measure_of_its_own_cost_is_set_against_the_requests():

@@ -148,13 +148,6 @@ def test_losses_stand_above_the_figures(full_report):
     ]
 
 
-def test_random_weights_are_said(full_report):
-    """The words of a model with random weights are noise, and nobody has to guess that."""
-    evidence = dataclasses.replace(full_report.evidence, has_random_weights=True, models=("tiny",))
-    text = render(dataclasses.replace(full_report, evidence=evidence), Screen())
-    assert "tiny: random weights, so its words are noise; its timing is real\n" in text
-
-
 def test_failed_calls_are_counted_apart(full_report, by_hand):
     """Calls that are in no percentile are told under the table, and the model calls' ends by their kind."""
     generation = dataclasses.replace(
@@ -212,7 +205,7 @@ def test_hostile_names_are_harmless(full_report, by_hand, wide, encoding):
     """No markup, emoji code, escape or line break in any name, file, warning or advice takes effect."""
     report = dataclasses.replace(
         full_report,
-        evidence=Evidence(files=(HOSTILE,), models=(HOSTILE,), has_random_weights=True, warnings=(HOSTILE,)),
+        evidence=Evidence(files=(HOSTILE,), models=(HOSTILE,), warnings=(HOSTILE,)),
         stages=(by_hand.stage(HOSTILE, 3, by_hand.dist(1, 2), 1.0, n_errors=1),),
         findings=(Finding("x", "info", HOSTILE, {HOSTILE: HOSTILE, "against": {HOSTILE: 1}}, HOSTILE),),
     )
@@ -229,7 +222,7 @@ def test_colour_never_carries_meaning_alone(full_report):
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == render(full_report, Screen(draws=True)).split()
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     names=st.lists(st.text(max_size=50), min_size=1, max_size=8),
     width=st.integers(min_value=40, max_value=160),
