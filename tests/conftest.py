@@ -1,14 +1,21 @@
 """No test leaves anything behind: a thread, an open stream, a current context, a changed provider."""
 
 import gc
+import os
 import threading
 
+import hypothesis
 import pytest
 from opentelemetry import context as otel_context
 from opentelemetry import trace as otel
 
 import hotspan
 from hotspan.tracer import config, streaming
+
+# No test depends on how fast the machine is; and in CI, where nobody can look at what a random example found,
+# the examples are the same every time.
+hypothesis.settings.register_profile("hotspan", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("hotspan")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import math
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hotspan.analysis import analyse, load
@@ -66,7 +66,6 @@ def _comparable(value):
 
 
 @given(st.lists(spans, min_size=1, max_size=4))
-@settings(deadline=None)  # writes a file
 def test_what_was_written_is_read_back(written):
     """Every field of every span, with the type of every attribute value."""
     with tempfile.TemporaryDirectory() as folder:

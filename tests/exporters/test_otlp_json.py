@@ -247,7 +247,7 @@ def test_lines_are_bounded():
     assert [line.count('"spanId"') for line in lines] == [2, 1, 1, 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(spans, max_size=3))
 def test_what_is_written_reads_back_the_same(batch):
     """Write, then read with protobuf's own JSON parser: the same records, grouped."""

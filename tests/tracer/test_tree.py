@@ -128,7 +128,7 @@ def ordered(tree):
     return sorted([name, *ordered(below)] for name, *below in tree)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(TREES, min_size=1, max_size=3))
 def test_the_tree_is_the_nesting(nodes):
     """Each stage is the child of the stage whose code it ran in, for every mix of kinds."""
@@ -149,7 +149,7 @@ def test_the_tree_is_the_nesting(nodes):
     assert not [span for span in consumers if span.parent_id in streams and span.parent_id == span.span_id]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(TREES, min_size=2, max_size=4))
 def test_concurrent_branches_do_not_mix(nodes):
     """Branches that run as tasks of one group keep their own trees, however they interleave."""
