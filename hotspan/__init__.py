@@ -49,6 +49,7 @@ from hotspan.tracer.stage import (
 if TYPE_CHECKING:
     from hotspan.analysis import Report, analyse, load
     from hotspan.tracer.clients.llm import AsyncLLMClient, LLMClient
+    from hotspan.tracer.executor import ProcessPoolExecutor, ThreadPoolExecutor
     from hotspan.tracer.receiver import Receiver as receiver  # noqa: N813 - a verb to users: `with hotspan.receiver()`
     from hotspan.tracer.record import Trace
 
@@ -58,7 +59,9 @@ if TYPE_CHECKING:
 _LAZY = {
     "AsyncLLMClient": ("hotspan.tracer.clients.llm", "AsyncLLMClient"),
     "LLMClient": ("hotspan.tracer.clients.llm", "LLMClient"),
+    "ProcessPoolExecutor": ("hotspan.tracer.executor", "ProcessPoolExecutor"),
     "Report": ("hotspan.analysis", "Report"),
+    "ThreadPoolExecutor": ("hotspan.tracer.executor", "ThreadPoolExecutor"),
     "Trace": ("hotspan.tracer.record", "Trace"),
     "analyse": ("hotspan.analysis", "analyse"),
     "load": ("hotspan.analysis", "load"),
@@ -73,8 +76,10 @@ __all__ = [
     "HotspanError",
     "LLMClient",
     "MissingDependencyError",
+    "ProcessPoolExecutor",
     "Report",
     "StreamError",
+    "ThreadPoolExecutor",
     "Trace",
     "TraceFileError",
     "UnusableTraceError",

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, overhead, semconv, streaming
@@ -68,8 +68,9 @@ class Settings:
 factories: dict[str, Callable[[Settings], Exporter | None]] = {}
 
 _settings = Settings()
-_inherited: Settings | None = None  # in a forked child: what the parent had configured
+_inherited: Settings | None = None  # in a child: what the parent had configured
 _configured = False
+_called = False  # `configure` was called in this very process
 _active = False
 _lock = threading.RLock()
 
@@ -120,6 +121,7 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
     Raises:
         ConfigurationError: A value cannot be used; what was configured before stays in force.
     """
+    global _called  # noqa: PLW0603 - one configuration per process
     given = {
         "service_name": service_name,
         "file": None if file is None else os.fspath(file),
@@ -132,6 +134,7 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
     }
     chosen = _from_environment(os.environ) | {key: value for key, value in given.items() if value is not None}
     _apply(_checked(Settings(**chosen)))
+    _called = True
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -187,7 +190,8 @@ def _checked(new: Settings) -> Settings:
     if new.otlp is not None and not new.otlp.startswith(("http://", "https://")):
         msg = f"otlp={new.otlp!r}: expected a URL such as 'http://127.0.0.1:4318'"
         raise ConfigurationError(msg)
-    return new
+    # A child process may start in another folder, or after a change of it.
+    return replace(new, file=os.path.abspath(new.file)) if new.file else new  # noqa: PTH100 - keeps a link
 
 
 def _apply(new: Settings) -> None:
@@ -244,16 +248,42 @@ def _end_with_worker_process() -> None:
 
 
 def _configure_from_environment() -> bool:
-    global _configured  # noqa: PLW0603 - one configuration per process
     with _lock:
         if not _configured:
-            try:
-                _apply(_inherited or _checked(Settings(**_from_environment(os.environ))))
-            except Exception as exc:  # noqa: BLE001 - of exporters too
-                # The program did not call us: it must not fail for a variable of ours, but has to be told.
-                _configured = True
-                recording_.warn(f"tracing is off: {exc}")
+            _apply_unasked(lambda: _inherited or _checked(Settings(**_from_environment(os.environ))))
         return _active
+
+
+def _apply_unasked(make: Callable[[], Settings]) -> None:
+    global _configured  # noqa: PLW0603 - one configuration per process
+    try:
+        _apply(make())
+    except Exception as exc:  # noqa: BLE001 - of exporters too
+        # The program did not call us: it must not fail for a setting of ours, but has to be told.
+        _configured = True
+        recording_.warn(f"tracing is off: {exc}")
+
+
+def for_worker() -> Settings | None:
+    """Return what a process that does work for this one records with; None: this one records nothing."""
+    return _without_objects(_settings) if _active else None
+
+
+def _without_objects(of: Settings) -> Settings:
+    # Span processors and a provider belong to their process.
+    return replace(of, span_processors=(), provider=None) if of.span_processors or of.provider else of
+
+
+def adopt(parent: Settings) -> None:
+    """Record where the process that gave this one work does, unless this one called `configure` itself."""
+    global _inherited  # noqa: PLW0603 - one configuration per process
+    with _lock:
+        known = _inherited or (_settings if _configured else None)
+        if _called or (known is not None and _without_objects(known) == parent):
+            return
+        _inherited = parent
+        if _configured:
+            _apply_unasked(lambda: parent)
 
 
 def _resource(new: Settings, *, measure_cost: bool = True) -> Resource:
@@ -336,8 +366,9 @@ def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
 
 def _forget_parent() -> None:
     """Start clean in a forked child: the parent's spans are the parent's to write."""
-    global _lock, _configured, _inherited  # noqa: PLW0603 - one configuration per process
+    global _lock, _configured, _called, _inherited  # noqa: PLW0603 - one configuration per process
     _lock = threading.RLock()  # another thread of the parent may have held the old one
+    _called = False
     streaming.forget_open_streams()
     if _active:
         recording_.install(None)

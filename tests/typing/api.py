@@ -89,6 +89,9 @@ assert_type(Index.cls_method(1), int)
 awaited: Coroutine[Any, Any, str] = coroutine(1)
 assert_type(asyncio.run(awaited), str)
 assert_type(hotspan.propagate(bare)(1), float)
+for executor in (hotspan.ThreadPoolExecutor(2), hotspan.ProcessPoolExecutor(max_workers=2)):
+    assert_type(executor.submit(bare, 1, b="x").result(), float)
+    assert_type(list(executor.map(with_name, [1])), list[list[str]])
 
 with hotspan.step("plan") as span:
     span.set("documents", 12).set_many({"k": 1.5})
