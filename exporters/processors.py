@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.trace import TracerProvider
 
 from hotspan.exporters.otlp_spans import SpanConverter
 from hotspan.tracer import semconv
@@ -82,15 +84,18 @@ class ProviderExporter(ProcessorExporter):
 
     def __init__(self, provider: Any) -> None:
         # The SDK has no public way to its processors; all of them are behind this one.
-        processor = getattr(provider, "_active_span_processor", None)
+        # Logfire's provider is a wrapper, which has the SDK's as its `provider`.
+        wrapped = getattr(provider, "provider", None)
+        inner = wrapped if isinstance(wrapped, TracerProvider) else provider
+        processor = getattr(inner, "_active_span_processor", None)
         if not isinstance(processor, SpanProcessor):
             msg = (
-                f"provider={provider!r} has no span processors: expected an OpenTelemetry SDK provider. "
-                "Set up the application's provider first, or give its processors as span_processors."
+                f"provider={reprlib.repr(provider)} has no span processors: expected an OpenTelemetry SDK "
+                "provider. Set up the application's first, or give its processors as span_processors."
             )
             raise ConfigurationError(msg)
         super().__init__([processor])
-        self._resource = Resource(dict(provider.resource.attributes), provider.resource.schema_url)
+        self._resource = Resource(dict(inner.resource.attributes), inner.resource.schema_url)
 
     def export(self, spans: Sequence[SpanRecord], /) -> None:
         """Hand the spans over as spans of the application; those of other processes stay theirs."""
