@@ -43,6 +43,9 @@ def calculate(expression: str) -> Number:
     except SyntaxError:
         msg = f"{expression!r} is not arithmetic"
         raise ValueError(msg) from None
+    except ZeroDivisionError:
+        msg = f"{expression!r} has no value: division by zero"  # the interpreter has several words for it
+        raise ValueError(msg) from None
     except (ArithmeticError, MemoryError, RecursionError) as exc:
         msg = f"{expression!r} has no value: {exc}"
         raise ValueError(msg) from None

@@ -301,7 +301,7 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
         span.trace_id = context.trace_id
         span.parent_id = context.span_id
         span.flags = context.flags
-        span.recording = context.recording
+        span.recording = context.flags & SAMPLED == SAMPLED  # `recording` ends with the delivery
         span.trace_state = context.trace_state
         if context.end_ns:
             context = _skip_ended(context)

@@ -114,3 +114,16 @@ def test_current_outside_is_a_span_that_keeps_nothing():
 
     assert dict(hotspan.current().attributes) == {}
     assert not hotspan.current().get_span_context().is_valid
+
+
+def test_a_child_is_recorded_also_after_its_parent_was_delivered():
+    """A background task may begin a stage long after the request that it belongs to has gone to the file."""
+    with capture() as captured:
+        with hotspan.request("ask"):
+            later = hotspan.propagate(hotspan.step(lambda: hotspan.current().is_recording()))
+        delivered = [span.name for span in captured.spans]
+        was_recorded = later()
+
+    assert delivered == ["request ask"]
+    assert was_recorded
+    assert captured.tree() == [["request ask", ["step"]]]
