@@ -40,8 +40,10 @@ test-unit: python ## Run the unit tests of the core alone; for another Python: V
 	@$(PROVIDE) unit
 	@$(BIN)/python -m pytest -m 'not integration and not rag' $(PYTEST_ARGS)
 
-test-pythons: ## Run test-unit with every Python 3.11, 3.12 and 3.13 found here
-	@for version in 3.11 3.12 3.13; do \
+test-pythons: python ## Run test-unit with each other Python of 3.11, 3.12 and 3.13 found here
+	@mine=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	for version in 3.11 3.12 3.13; do \
+		[ "$$version" != "$$mine" ] || continue; \
 		found=; \
 		for python in "python$$version" "$$HOME"/.pyenv/versions/$$version.*/bin/python; do \
 			"$$python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$$version')" 2>/dev/null \
