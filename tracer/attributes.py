@@ -19,6 +19,8 @@ MAX_NODES: Final = 4_096  # items of one value, all levels of nesting together
 MAX_DEPTH: Final = 6
 UNREADABLE: Final = "<unreadable>"
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1  # what OTLP's only integer type holds
+# Types of which no value can change: such a value may be looked at later, by another thread.
+IMMUTABLE: Final = frozenset({str, int, float, bool})
 # Types whose text is short, is no content, and is what a reader expects.
 _TEXTUAL: Final = frozenset({"datetime", "decimal", "uuid", "pathlib", "fractions", "ipaddress"})
 
@@ -30,6 +32,17 @@ def snapshot(attributes: Mapping[str, Any]) -> dict[str, Any]:
         name = key_text(key)
         kept[name] = coerce(name, value, kept)
     return kept
+
+
+def finish(attributes: dict[str, Any]) -> None:
+    """Make good what was put off when the attributes were set: bounds of text and integers, keys as text."""
+    for key, value in list(attributes.items()):
+        kind = type(value)
+        is_good = len(value) <= MAX_TEXT if kind is str else kind is not int or MIN_INT <= value <= MAX_INT
+        if type(key) is not str:
+            attributes[key_text(key)] = coerce(key_text(key), attributes.pop(key), attributes)
+        elif not is_good:
+            attributes[key] = coerce(key, value, attributes)
 
 
 def key_text(key: object) -> str:
@@ -107,6 +120,9 @@ class _Reader:
         if length > MAX_FLOATS and isinstance(next(iter(value)), float):
             return f"<{_type_name(value)[1:-1]} of {length} floats>"
         self._note(length, depth)
+        if type(value) is list and _are_plain_integers(value):  # the token times of a long answer
+            self._n_nodes += length
+            return value[:MAX_ITEMS]
         return [self.read(item, depth - 1) for item in islice(value, MAX_ITEMS)]
 
     def _note(self, length: int, depth: int) -> None:
@@ -129,6 +145,10 @@ class _Reader:
         if type(value).__module__.partition(".")[0] in _TEXTUAL:
             return str(value)
         return _type_name(value)
+
+
+def _are_plain_integers(values: list[Any]) -> bool:
+    return set(map(type, values)) == {int} and min(values) >= MIN_INT and max(values) <= MAX_INT
 
 
 def _type_name(value: object) -> str:

@@ -71,7 +71,7 @@ _settings = Settings()
 _inherited: Settings | None = None  # in a child: what the parent had configured
 _configured = False
 _called = False  # `configure` was called in this very process
-_active = False
+is_active = False  # whether stages are recorded, once `recording` has been asked
 _lock = threading.RLock()
 
 
@@ -83,7 +83,7 @@ def settings() -> Settings:
 def recording() -> bool:
     """Return whether stages are recorded at all; the first call reads the environment."""
     if _configured:
-        return _active
+        return is_active
     return _configure_from_environment()
 
 
@@ -195,7 +195,7 @@ def _checked(new: Settings) -> Settings:
 
 
 def _apply(new: Settings) -> None:
-    global _settings, _configured, _active  # noqa: PLW0603 - one configuration per process
+    global _settings, _configured, is_active  # noqa: PLW0603 - one configuration per process
     with _lock:
         exporters = {} if _is_disabled() else _make_exporters(new)
         n_open = _retire()
@@ -208,7 +208,7 @@ def _apply(new: Settings) -> None:
             channels = [Channel(exporter, name) for name, exporter in exporters.items()]
             born_ns = clock.now_ns() if _inherited is not None else 0
             recording_.install(Recorder(resource, channels, born_ns=born_ns, n_carried=n_open))
-            _active = True
+            is_active = True
             _end_with_worker_process()
 
 
@@ -228,8 +228,8 @@ def _make_exporters(new: Settings) -> dict[str, Exporter]:
 
 def _retire() -> int:
     """Deliver what the present recorder has, and return how many spans are still open."""
-    global _active  # noqa: PLW0603 - one configuration per process
-    _active = False
+    global is_active  # noqa: PLW0603 - one configuration per process
+    is_active = False
     recorder = recording_.installed()
     if recorder is None:
         return 0
@@ -251,7 +251,7 @@ def _configure_from_environment() -> bool:
     with _lock:
         if not _configured:
             _apply_unasked(lambda: _inherited or _checked(Settings(**_from_environment(os.environ))))
-        return _active
+        return is_active
 
 
 def _apply_unasked(make: Callable[[], Settings]) -> None:
@@ -266,7 +266,7 @@ def _apply_unasked(make: Callable[[], Settings]) -> None:
 
 def for_worker() -> Settings | None:
     """Return what a process that does work for this one records with; None: this one records nothing."""
-    return _without_objects(_settings) if _active else None
+    return _without_objects(_settings) if recording() else None
 
 
 def _without_objects(of: Settings) -> Settings:
@@ -329,9 +329,9 @@ def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
 
     Called at the end of the interpreter by itself.  `configure` starts again.
     """
-    global _active  # noqa: PLW0603 - one configuration per process
+    global is_active  # noqa: PLW0603 - one configuration per process
     with _lock:
-        _active = False
+        is_active = False
         recorder = recording_.installed()
         if recorder is None:
             return FlushResult(ok=True, exported=0, lost=0)
@@ -343,36 +343,37 @@ def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
 @contextmanager
 def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
     """Record to `exporter` alone inside the `with` block, then restore what was configured before."""
-    global _settings, _configured, _active
+    global _settings, _configured, is_active
     before = (
         _settings,
         _configured,
-        _active,
+        is_active,
         recording_.installed(),
         spans.keep_messages,
         spans.sample_bound,
     )
     recorder = Recorder(_resource(new, measure_cost=False), [Channel(exporter, "memory")])
     recording_.install(recorder)
-    _settings, _configured, _active = _checked(new), True, True
+    _settings, _configured, is_active = _checked(new), True, True
     spans.keep_messages, spans.sample_bound = new.capture_content, round(new.sample_ratio * 2**64)
     try:
         yield recorder
     finally:
         recorder.shutdown(EXIT_TIMEOUT_S)
-        _settings, _configured, _active, outer, spans.keep_messages, spans.sample_bound = before
+        _settings, _configured, is_active, outer, spans.keep_messages, spans.sample_bound = before
         recording_.install(outer)
 
 
 def _forget_parent() -> None:
     """Start clean in a forked child: the parent's spans are the parent's to write."""
-    global _lock, _configured, _called, _inherited  # noqa: PLW0603 - one configuration per process
+    global _lock, is_active, _configured, _called, _inherited  # noqa: PLW0603 - one configuration per process
     _lock = threading.RLock()  # another thread of the parent may have held the old one
     _called = False
     streaming.forget_open_streams()
-    if _active:
+    if is_active:
         recording_.install(None)
-        _configured, _inherited = False, _settings  # threads and exporters are made at the first span
+        # Threads and exporters are made at the first span.
+        is_active, _configured, _inherited = False, False, _settings
 
 
 if hasattr(os, "register_at_fork"):

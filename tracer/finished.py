@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
+from hotspan.tracer.attributes import finish
 from hotspan.tracer.record import NO_ATTRIBUTES, Event, Link, Scope, SpanRecord
 
 if TYPE_CHECKING:
@@ -67,6 +68,16 @@ class Extra:
 _NOTHING: Final = Extra()
 
 
+def attributes_of(span: Span) -> Mapping[str, Any]:
+    """Return all attributes of a finished span."""
+    own = span.own
+    if not own:
+        return span.constants
+    own = dict(own)  # a thread that was setting one more when the span ended may still be at it
+    finish(own)
+    return {**span.constants, **own}
+
+
 def record_of(span: Span, resource: Resource) -> SpanRecord:
     """Return the finished span as data."""
     anchor = clock.anchor_ns
@@ -78,7 +89,7 @@ def record_of(span: Span, resource: Resource) -> SpanRecord:
         span.name,
         span.start_ns + anchor,
         span.end_ns + anchor,
-        span._attributes,  # noqa: SLF001 - the span gives them away here: nobody changes them any more
+        attributes_of(span),
         span.kind,
         span.status,
         extra.status_message if span.status == "error" else "",

@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 _random = random.Random()  # noqa: S311 - span ids need to differ, not to be secret
 random_bits: Callable[[int], int] = _random.getrandbits
 
-# Attributes known at decoration are shared by many spans; this guards the moment at which a span gets its
-# own.  One lock for all: it is held for the copy of a small dict, and a lock in each span would cost more.
-# Reentrant, since the garbage collector may end a dropped stream in the middle of the copy.
-copying = threading.RLock()
+# Guards what is made when it is first needed.  One for all of it: it is held for a moment, and a lock in each
+# span would cost more.  Reentrant, since the garbage collector may end a dropped stream in that moment.
+lock = threading.RLock()
 
 
 def _after_fork() -> None:
-    global copying  # noqa: PLW0603 - another thread of the parent may have held it
-    copying = threading.RLock()
+    global lock  # noqa: PLW0603 - another thread of the parent may have held it
+    lock = threading.RLock()
     _random.seed()
 
 

@@ -3,9 +3,10 @@
     end() ──► buffer ──► drain thread ──► SpanRecord ──┬─► channel ──► file
               (bounded)                                └─► channel ──► OTLP      one thread each
 
-A caller appends to a deque and returns.  A channel is a bounded queue with a thread of its own, so that a
-collector which is down delays neither the program nor the file.  Spans started = spans delivered + spans
-counted as lost, per channel, always.
+A caller appends to a deque, in C, and returns.  Every `span.CHECK_EVERY`th start of a span wakes the drain
+thread and sees to it that the buffer stays within its bound, so that no other call pays for the question.
+A channel is a bounded queue with a thread of its own, so that a collector which is down delays neither the
+program nor the file.  Spans started = spans delivered + spans counted as lost, per channel, always.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from hotspan.tracer import process
 from hotspan.tracer import span as spans
 from hotspan.tracer.finished import record_of
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hotspan")
 
 MAX_BUFFERED: Final = 100_000  # finished spans that wait for the drain thread
-WAKE_AT: Final = 512  # finished spans at which the drain thread is woken before its time
 MAX_BATCH: Final = 2_048
 INTERVAL_S: Final = 0.1
 
@@ -106,25 +107,38 @@ class Recorder:
     _stopped: bool = False  # no thread drains any more
     _ended: bool = False  # `shutdown` was called
 
-    def take(self, span: Span) -> None:
-        """Take a finished span: the only part that the traced program waits for."""
+    @property
+    def take(self) -> Callable[[Span], None]:
+        """The function that takes a finished span: the only part that the traced program waits for."""
+        return self._buffer.append
+
+    def check(self) -> None:
+        """Wake the drain thread, and drop the newest spans where it does not keep up."""
         buffer = self._buffer
-        if len(buffer) >= WAKE_AT:
-            if len(buffer) >= MAX_BUFFERED:
+        while len(buffer) > MAX_BUFFERED:
+            try:
+                span = buffer.pop()
+            except IndexError:  # another thread was faster
+                break
+            if self._is_new(span):
                 self.overflowed.add()
-                return
-            self._nudge()
-        if span.start_ns >= self.born_ns:
-            buffer.append(span)
-        if self._thread is None:
-            self._start()
+        self.start()
+        self._nudge()
+
+    def _is_new(self, span: Span) -> bool:
+        """Return whether the span is this process's, and comes for the first time.
+
+        Two threads that end one span at the same moment hand it over twice.
+        """
+        is_new = span.recording and span.start_ns >= self.born_ns
+        span.recording = False
+        return is_new
 
     def take_records(self, records: Iterable[SpanRecord]) -> None:
         """Take finished spans that another process wrote."""
         self._foreign.extend(records)
         self._nudge()
-        if self._thread is None:
-            self._start()
+        self.start()
 
     def _nudge(self) -> None:
         if self._wake.locked():
@@ -133,9 +147,9 @@ class Recorder:
             except RuntimeError:  # another thread was faster
                 return
 
-    def _start(self) -> None:
-        # Never waits: whoever holds the lock is starting the thread.
-        if self._stopped or not self._starting.acquire(blocking=False):
+    def start(self) -> None:
+        """Start the drain thread, once; never waits: whoever holds the lock is starting it."""
+        if self._thread is not None or self._stopped or not self._starting.acquire(blocking=False):
             return
         try:
             if self._thread is None:
@@ -171,8 +185,7 @@ class Recorder:
         buffer, resource = self._buffer, self.resource
         while buffer and len(batch) < MAX_BATCH:
             span = buffer.popleft()
-            if span.recording:  # two threads that end one span at the same moment hand it over twice
-                span.recording = False
+            if self._is_new(span):
                 self._n_drained += 1
                 batch.append(record_of(span, resource))
         while self._foreign and len(batch) < MAX_BATCH:
@@ -242,9 +255,24 @@ _recorder: Recorder | None = None
 def install(recorder: Recorder | None) -> None:
     """Make `recorder` the one that finished spans go to; None: they go nowhere."""
     global _recorder  # noqa: PLW0603 - one recorder per process, like OpenTelemetry's provider
-    _recorder = recorder
-    spans.on_end = recorder.take if recorder is not None else spans.discard
-    spans.on_start = recorder.started.add if recorder is not None else int
+    with process.lock:
+        _recorder = recorder
+        spans.on_end = recorder.take if recorder is not None else spans.discard
+        spans.on_check = recorder.check if recorder is not None else spans.uncounted
+        spans.on_start = _begin if recorder is not None else spans.uncounted
+    if recorder is not None and recorder.n_carried:
+        recorder.start()
+
+
+def _begin() -> int:
+    """Count the first span that is started, and start the thread which drains it."""
+    with process.lock:
+        recorder = _recorder
+        if recorder is None:  # another thread has just shut down
+            return spans.uncounted()
+        spans.on_start = count_one = recorder.started.add
+    recorder.start()
+    return count_one()
 
 
 def installed() -> Recorder | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, overload
 
 from hotspan.tracer import config, semconv
 from hotspan.tracer import span as spans
@@ -16,7 +16,7 @@ from hotspan.tracer.attributes import snapshot
 from hotspan.tracer.context import STAGE_KEY, attach, detach, get_context
 from hotspan.tracer.decorate import decorate
 from hotspan.tracer.errors import ConfigurationError
-from hotspan.tracer.span import NOOP_SPAN, Span
+from hotspan.tracer.span import NOOP_SPAN, Span, make_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ class Stage:
     any number of times, nested and concurrently.
     """
 
-    __slots__ = ("_entered", "_given", "_name", "attributes", "kind", "span_name", "stage")
+    __slots__ = ("_entered", "_given", "attributes", "kind", "name", "span_name", "stage")
 
     def __init__(self, stage: str, name: str | None, given: Mapping[str, Any]) -> None:
         if not isinstance(stage, str) or not stage:
@@ -51,8 +51,8 @@ class Stage:
             raise ConfigurationError(msg)
         self.stage = stage
         self.kind: Kind = "client" if stage == semconv.GENERATION else "internal"
-        self._name, self._given = name, dict(given)
-        self._entered: dict[int, Span] = {}  # spans that a `with` statement made current and not yet left
+        self.name, self._given = name, dict(given)
+        self._entered: dict[int, Span] = {}  # id -> span that a `with` statement entered and has not left
         self.attributes = self._constant_attributes()
         self.span_name = self._span_name()
 
@@ -62,14 +62,14 @@ class Stage:
             attributes[semconv.OPERATION] = semconv.OPERATION_OF_STAGE[self.stage]
         if self.stage in semconv.OPENINFERENCE_KIND_OF_STAGE:
             attributes[semconv.OPENINFERENCE_KIND] = semconv.OPENINFERENCE_KIND_OF_STAGE[self.stage]
-        if self._name is not None and self.stage in _NAME_KEYS:
-            attributes[_NAME_KEYS[self.stage]] = self._name
+        if self.name is not None and self.stage in _NAME_KEYS:
+            attributes[_NAME_KEYS[self.stage]] = self.name
         attributes.update(snapshot({_CALL_KEYS.get(key, key): value for key, value in self._given.items()}))
         return attributes
 
     def _span_name(self) -> str:
         operation = semconv.OPERATION_OF_STAGE.get(self.stage, self.stage)
-        label = self._name or self.attributes.get(semconv.REQUEST_MODEL)
+        label = self.name or self.attributes.get(semconv.REQUEST_MODEL)
         return f"{operation} {label}" if label else operation
 
     def start(self) -> Span:
@@ -90,33 +90,37 @@ class Stage:
 
     def named_after(self, name: str) -> Stage:
         """Return this stage under a callable's name, where such stages are called so and none was given."""
-        if self._name is None and name and self.stage in _NAMED_BY_FUNCTION:
+        if self.name is None and name and self.stage in _NAMED_BY_FUNCTION:
             return Stage(self.stage, name, self._given)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Stage, (self.stage, self._name, self._given)
+        return Stage, (self.stage, self.name, self._given)
 
     # --- Context manager -----------------------------------------------------------------------------------
 
+    # Hot, as the wrapper in `decorate.py`: `is_active` is asked before the function which reads the
+    # environment, and a span that was entered is kept by its id, which is at hand.
+
     def __enter__(self) -> Span:
-        if not config.recording():
+        if not (config.is_active or config.recording()):
             return NOOP_SPAN
-        span = spans.make_span(self.span_name, self.attributes, self.kind)
-        self._entered[id(span)] = span
+        span = make_span(self.span_name, self.attributes, self.kind)
+        self._entered[span.span_id] = span
         span.entry = attach(span)
         return span
 
     def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:
         span: Any = get_context()
-        if self._entered.pop(id(span), None) is None:  # as a rule the innermost span is the one that is left
+        # As a rule the innermost span is the one that is left.
+        if type(span) is not Span or self._entered.pop(span.span_id, None) is None:
             span = self._innermost()
             if span is None:
                 return
         if exc is not None:
             span.fail(exc)
-        token, span.entry = span.entry, None
-        detach(token)
+        detach(span.entry)
+        span.entry = None
         span.end()
 
     def _innermost(self) -> Span | None:
@@ -129,7 +133,7 @@ class Stage:
         entered = self._entered
         span = spans.current_span()
         while span is not None:
-            if entered.pop(id(span), None) is not None:
+            if entered.pop(span.span_id, None) is not None:
                 return span
             outer = span.base.get(STAGE_KEY)
             span = outer if type(outer) is Span else None
@@ -145,29 +149,16 @@ class Stage:
         return f"<hotspan stage {self.span_name!r}>"
 
 
-class StageFactory:
+class StageFactory(Protocol):
     """What `hotspan.embedding` is: used bare as a decorator, or called with a name and attributes."""
-
-    def __init__(self, stage: str, doc: str) -> None:
-        self._stage = stage
-        self.__doc__ = doc
 
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Callable[P, R]: ...
     @overload
     def __call__(self, name: str | None = None, /, **attributes: Any) -> Stage: ...
 
-    def __call__(self, name: Any = None, /, **attributes: Any) -> Any:
-        """Decorate a callable, or return the stage with this name and these attributes."""
-        if name is None or isinstance(name, str):
-            return Stage(self._stage, name, attributes) if attributes else _plain_stage(self._stage, name)
-        return Stage(self._stage, None, attributes)(name)
 
-    def __repr__(self) -> str:
-        return f"<hotspan.{self._stage}>"
-
-
-class _OwnStage:
+class OwnStageFactory(Protocol):
     """What `hotspan.stage` is: the name that is given is the stage."""
 
     @overload
@@ -175,31 +166,64 @@ class _OwnStage:
     @overload
     def __call__(self, name: str, /, **attributes: Any) -> Stage: ...
 
-    def __call__(self, name: Any, /, **attributes: Any) -> Any:
-        """Return the stage of this name, or decorate a callable as a stage of the callable's name."""
+
+_MAX_KNOWN: Final = 1024  # names of one stage that are not looked at again
+
+
+def _factory(stage: str, doc: str) -> StageFactory:
+    # Hot: `with hotspan.step("plan")` in a loop finds the one object again, since a stage may be entered many
+    # times at once.  A closure, since the call of an object costs half as much again.
+    known: dict[str, Stage] = {}
+
+    def make(name: Any = None, /, **attributes: Any) -> Any:
+        if not attributes and type(name) is str:
+            found = known.get(name)
+            return found if found is not None else _remembered(known, Stage(stage, name, attributes))
+        if name is None or isinstance(name, str):
+            return Stage(stage, name, attributes)
+        return Stage(stage, None, attributes)(name)
+
+    _label(make, stage, doc)
+    return make
+
+
+def _own_stage_factory(doc: str) -> OwnStageFactory:
+    known: dict[str, Stage] = {}
+
+    def make(name: Any, /, **attributes: Any) -> Any:
+        if not attributes and type(name) is str:
+            found = known.get(name)
+            return found if found is not None else _remembered(known, Stage(name, None, attributes))
         if callable(name) and not isinstance(name, str):
             return Stage(getattr(name, "__name__", type(name).__name__), None, {})(name)
-        return (
-            Stage(name, None, attributes) if attributes or not isinstance(name, str) else _plain_stage(name)
-        )
+        return Stage(name, None, attributes)
+
+    _label(make, "stage", doc)
+    return make
 
 
-@functools.lru_cache(maxsize=1024)
-def _plain_stage(stage: str, name: str | None = None) -> Stage:
-    # `with hotspan.step("plan")` in a loop makes one object: a stage may be entered many times at once.
-    return Stage(stage, name, {})
+def _remembered(known: dict[str, Stage], made: Stage) -> Stage:
+    if len(known) >= _MAX_KNOWN:
+        known.clear()
+    known[made.name or made.stage] = made
+    return made
 
 
-request = StageFactory(semconv.REQUEST, "One user request: the root of a trace.")
-agent = StageFactory(semconv.AGENT, "One agent run: a loop of model and tool calls.")
-step = StageFactory(semconv.STEP, "One turn of an agent's loop.")
-embedding = StageFactory(semconv.EMBEDDING, "Text to vector.")
-retrieval = StageFactory(semconv.RETRIEVAL, "A query to passages.")
-rerank = StageFactory(semconv.RERANK, "Passages to better ordered passages.")
-context_assembly = StageFactory(semconv.CONTEXT_ASSEMBLY, "Passages to a prompt within a budget.")
-generation = StageFactory(semconv.GENERATION, "One model call; on a generator with token times.")
-tool = StageFactory(semconv.TOOL, "One tool call of an agent.")
-stage = _OwnStage()
+def _label(make: Any, name: str, doc: str) -> None:
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = doc
+
+
+request = _factory(semconv.REQUEST, "One user request: the root of a trace.")
+agent = _factory(semconv.AGENT, "One agent run: a loop of model and tool calls.")
+step = _factory(semconv.STEP, "One turn of an agent's loop.")
+embedding = _factory(semconv.EMBEDDING, "Text to vector.")
+retrieval = _factory(semconv.RETRIEVAL, "A query to passages.")
+rerank = _factory(semconv.RERANK, "Passages to better ordered passages.")
+context_assembly = _factory(semconv.CONTEXT_ASSEMBLY, "Passages to a prompt within a budget.")
+generation = _factory(semconv.GENERATION, "One model call; on a generator with token times.")
+tool = _factory(semconv.TOOL, "One tool call of an agent.")
+stage = _own_stage_factory("Any stage of your own: the name that is given is the stage.")
 
 
 def current() -> Span:
