@@ -31,10 +31,8 @@ demo: python ## Run the RAG pipeline and the agent, traced, and print where the 
 	*) echo "ENGINE is '$(ENGINE)'; it can be embedded or vllm." >&2; exit 2 ;; esac
 	@$(BIN)/hotspan demo --engine $(ENGINE) $(DEMO_ARGS)
 
-# Two runs: in a process that has imported torch every collection of garbage takes long, and the tests make many.
 test: python lint ## Run everything but the integration tests: lint, types, import rules, unit and packaging tests
-	@$(BIN)/python -m pytest -m 'not integration and not rag' $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -m 'rag and not integration' $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not integration' $(PYTEST_ARGS)
 
 test-unit: python ## Run the unit tests of the core alone; for another Python: VENV=.venv-3.12 PYTHON=python3.12
 	@$(PROVIDE) unit

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_REQUEST_BYTES: Final = 3_500_000  # gRPC servers refuse a message over 4 MiB, whole
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_SHUT_DOWN: Final = "the exporter was shut down"
 
 
 class OtlpExportError(ConnectionError):
@@ -112,9 +113,14 @@ class OtlpExporter:
     def _send(self, spans: Sequence[SpanRecord]) -> str | None:
         """Send one request; return why it failed, or None."""
         if self._stopped:
-            return "the exporter was shut down"
+            return _SHUT_DOWN
         with quiet() as said:
-            result = self._sender.export([self._converter.convert(span) for span in spans])
+            try:
+                result = self._sender.export([self._converter.convert(span) for span in spans])
+            except ValueError:  # gRPC's word for a channel that was closed meanwhile
+                if self._stopped:
+                    return _SHUT_DOWN
+                raise
         return None if result is SpanExportResult.SUCCESS else reason(said)
 
     def _make_sender(self, headers: dict[str, str] | None, timeout_s: float | None) -> _Sender:

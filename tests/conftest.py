@@ -18,6 +18,12 @@ hypothesis.settings.register_profile("hotspan", deadline=None, derandomize="CI" 
 hypothesis.settings.load_profile("hotspan")
 
 
+def pytest_collection_finish():
+    """Leave what the test modules have imported (torch, for some) out of the collections that tests ask for."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_leaks(monkeypatch):
     """What a test configured ends with it, and what it left open makes it fail."""
