@@ -49,6 +49,7 @@ from hotspan.tracer.stage import (
 if TYPE_CHECKING:
     from hotspan.analysis import Report, analyse, load
     from hotspan.tracer.clients.llm import AsyncLLMClient, LLMClient
+    from hotspan.tracer.clients.openai import trace_openai
     from hotspan.tracer.executor import ProcessPoolExecutor, ThreadPoolExecutor
     from hotspan.tracer.receiver import Receiver as receiver  # noqa: N813 - a verb to users: `with hotspan.receiver()`
     from hotspan.tracer.record import Trace
@@ -66,6 +67,7 @@ _LAZY = {
     "analyse": ("hotspan.analysis", "analyse"),
     "load": ("hotspan.analysis", "load"),
     "receiver": ("hotspan.tracer.receiver", "Receiver"),
+    "trace_openai": ("hotspan.tracer.clients.openai", "trace_openai"),
 }
 
 __all__ = [
@@ -101,6 +103,7 @@ __all__ = [
     "stage",
     "step",
     "tool",
+    "trace_openai",
 ]
 
 

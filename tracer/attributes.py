@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hotspan.tracer import semconv
 
+MAX_ATTRIBUTES: Final = 256  # of one span
 MAX_TEXT: Final = 131_072  # characters of one value; what is cut is said beside it
 MAX_ITEMS: Final = 1_024  # items of one list
 MAX_FLOATS: Final = 256  # a longer list of floats is an embedding: its shape is kept, its numbers are not
@@ -19,6 +20,8 @@ MAX_NODES: Final = 4_096  # items of one value, all levels of nesting together
 MAX_DEPTH: Final = 6
 UNREADABLE: Final = "<unreadable>"
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1  # what OTLP's only integer type holds
+# Above the limit these are kept all the same: without them a span says nothing.
+_NEEDED_PREFIXES: Final = ("hotspan.", "gen_ai.", "error.")
 # Types of which no value can change: such a value may be looked at later, by another thread.
 IMMUTABLE: Final = frozenset({str, int, float, bool})
 # Types whose text is short, is no content, and is what a reader expects.
@@ -32,6 +35,13 @@ def snapshot(attributes: Mapping[str, Any]) -> dict[str, Any]:
         name = key_text(key)
         kept[name] = coerce(name, value, kept)
     return kept
+
+
+def fits(key: str, own: Mapping[str, Any], constants: Mapping[str, Any]) -> bool:
+    """Return whether a span that has these attributes may be given one under `key`."""
+    if len(own) + len(constants) < MAX_ATTRIBUTES or key in own or key in constants:
+        return True
+    return key.startswith(_NEEDED_PREFIXES)
 
 
 def finish(attributes: dict[str, Any]) -> None:

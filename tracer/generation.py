@@ -103,6 +103,11 @@ class TokenClock:
         except Exception:  # noqa: BLE001 - the item is the user's; that it cannot be read is no reason to fail
             self._pieces.append(stamp_ns)
 
+    @property
+    def text_stamps(self) -> array[int]:
+        """Stamps of text pieces so far; a client that knows a piece to be text may append its own here."""
+        return self._pieces
+
     def read_whole(self, response: object) -> None:
         """Take ids, usage and finish reasons of an answer that was not streamed: it has no token times."""
         try:
@@ -127,7 +132,8 @@ class TokenClock:
             text.first_answer_ns = text.stamps[0]
             first = self._choices.setdefault(0, text)
             if first is not text:
-                first.stamps = array("q", sorted([*first.stamps, *text.stamps]))
+                merged = array("q", sorted([*first.stamps, *text.stamps])) if first.stamps else text.stamps
+                first.stamps = merged
                 if first.first_answer_ns is None or first.first_answer_ns > text.stamps[0]:
                     first.first_answer_ns = text.stamps[0]
             self._text = _Choice()

@@ -1,0 +1,344 @@
+"""`trace_openai` over real sockets: every way out of a call ends its span once, and stays what it was."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import subprocess
+import sys
+
+import openai
+import pytest
+from openai_drivers import BROKEN, MESSAGES, Awaiting, Blocking, texts
+from servers import (
+    DONE,
+    AwaitClose,
+    Close,
+    Reset,
+    ScriptedServer,
+    answer,
+    delta,
+    event,
+    head,
+    message,
+    piece,
+    stream,
+)
+
+import hotspan
+from hotspan.testing import capture
+from hotspan.tracer import semconv
+
+HELLO = stream(event(delta("", role="assistant")), event(delta("Hi")), event(delta(finish="stop")), DONE)
+ENDLESS = [head(), piece(event(delta("a")) + event(delta("b"))), AwaitClose()]
+
+
+@pytest.fixture(params=[Blocking, Awaiting])
+def connect(request):
+    """A maker of traced clients, which are closed after the test."""
+    opened = []
+
+    def make(server, **options):
+        opened.append(request.param(server.url, **options))
+        return opened[-1]
+
+    yield make
+    for driver in opened:
+        driver.close()
+
+
+# --- The user leaves ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["close", "drop"])
+def test_a_stream_left_early_is_abandoned(connect, end):
+    """Closing or dropping an unfinished stream ends its span once; the next call is another."""
+    with capture() as captured, ScriptedServer([ENDLESS, HELLO]) as server:
+        driver = connect(server)
+        assert texts(driver.take(1, end=end)) == ["a"]
+        driver.take()
+    abandoned, good = captured.spans
+
+    assert (abandoned.status, abandoned.attributes[semconv.OUTCOME]) == ("unset", "abandoned")
+    assert abandoned.attributes[semconv.STREAM_ITEMS] == 1
+    assert (good.status, semconv.OUTCOME in good.attributes) == ("unset", False)
+
+
+def test_a_stream_that_is_never_iterated_is_abandoned(connect):
+    """The request was sent: dropping its stream unread is one abandoned call."""
+    with capture() as captured, ScriptedServer([ENDLESS]) as server:
+        left = connect(server).chat(stream=True)
+        if isinstance(left, openai.Stream):
+            left.response.close()
+        del left
+        gc.collect()
+        assert [span.attributes[semconv.OUTCOME] for span in captured.spans] == ["abandoned"]
+
+
+def test_leaving_after_the_finish_reason_is_no_abandonment(connect):
+    """Who stops at the finish reason has the whole answer: the call is ok."""
+    reply = [head(), piece(event(delta("a", finish="stop"))), AwaitClose()]
+    with capture() as captured, ScriptedServer([reply]) as server:
+        connect(server).take(1, end="close")
+
+    assert semconv.OUTCOME not in captured.spans[0].attributes
+
+
+@pytest.mark.parametrize(
+    ("exc", "outcome"),
+    [
+        pytest.param(None, "abandoned", id="left"),
+        pytest.param(ValueError("mine"), "abandoned", id="the-consumer-s-own-fault"),
+        pytest.param(asyncio.CancelledError(), "cancelled", id="cancelled"),
+        pytest.param(KeyboardInterrupt(), "interrupted", id="interrupted"),
+    ],
+)
+def test_a_with_statement_ends_the_call(connect, exc, outcome):
+    """However the block is left, the span ends with the way out; the consumer's fault is not the model's."""
+    with capture() as captured, ScriptedServer([ENDLESS]) as server:
+        connect(server).within(exc)
+        assert server.requests[0].hung_up.wait(5)
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.OUTCOME]) == ("unset", outcome)
+
+
+def test_a_call_in_an_exception_handler_is_no_error(connect):
+    """A fallback that is streamed while another exception is handled has nothing to do with that one."""
+    with capture() as captured, ScriptedServer([HELLO, ENDLESS]) as server:
+        driver = connect(server)
+        try:
+            {}["nothing"]
+        except LookupError:
+            driver.take()
+            driver.take(1, end="close")
+    good, left = captured.spans
+
+    assert (good.status, semconv.OUTCOME in good.attributes) == ("unset", False)
+    assert (left.status, left.attributes[semconv.OUTCOME]) == ("unset", "abandoned")
+
+
+async def test_a_cancelled_task_ends_its_stream():
+    """Cancelling a read is `cancelled`, no error and no success, and the task sees its cancellation."""
+    reply = [head(), piece(event(delta("a"))), AwaitClose()]
+    with capture() as captured, ScriptedServer([reply]) as server:
+        client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none")
+        async with hotspan.trace_openai(client):
+            answered = await client.chat.completions.create(model="tiny", messages=MESSAGES, stream=True)
+            await anext(answered)
+            waiting = asyncio.ensure_future(anext(answered))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.OUTCOME]) == ("unset", "cancelled")
+
+
+async def test_a_call_that_is_cancelled_before_its_answer():
+    """The same before the response's headers came."""
+    with capture() as captured, ScriptedServer([[AwaitClose()]]) as server:
+        client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none")
+        async with hotspan.trace_openai(client):
+            work = client.chat.completions.create(model="tiny", messages=MESSAGES)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(work, 0.2)
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.OUTCOME]) == ("unset", "cancelled")
+
+
+# --- The server fails --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param({"error": {"message": "out of memory"}}, id="error-object"),
+        pytest.param({"error": "out of memory"}, id="error-text"),
+    ],
+)
+def test_an_error_inside_a_stream_is_an_error(connect, broken):
+    """The client's exception reaches the user after the chunks before it, and the span is an error."""
+    reply = stream(event(delta("a")), event(delta("b")), event(broken), DONE)
+    with capture() as captured, ScriptedServer([reply]) as server:
+        with pytest.raises(openai.APIError):
+            connect(server).take()
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.ERROR_TYPE]) == ("error", "APIError")
+    assert span.attributes[semconv.STREAM_ITEMS] == 2
+
+
+def test_a_named_error_event_is_an_error(connect):
+    """A server that names its event `error` has failed, whatever the client makes of it."""
+    reply = stream(event(delta("a")), b"event: error\n" + event({"message": "no"}), DONE)
+    with capture() as captured, ScriptedServer([reply]) as server:
+        connect(server).take()
+
+    assert captured.spans[0].status == "error"
+
+
+def test_a_stream_that_just_stops_is_truncated(connect):
+    """Without a finish reason and [DONE] the client ends normally; the span says truncated."""
+    with capture() as captured, ScriptedServer([stream(event(delta("a")), event(delta("b")))]) as server:
+        assert texts(connect(server).take()) == ["a", "b"]
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.OUTCOME]) == ("error", "truncated")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(stream(event(delta("a")), event(delta(finish="stop"))), id="finish-reason-without-done"),
+        pytest.param(stream(event(delta("a")), DONE), id="done-without-finish-reason"),
+        pytest.param([*stream(event(delta("a", finish="stop")))[:-1], Close()], id="closed-after-the-finish"),
+    ],
+)
+def test_one_end_mark_is_enough(connect, reply):
+    """A finish reason or [DONE] makes an answer whole, and then a broken connection is none of its matter."""
+    with capture() as captured, ScriptedServer([reply]) as server:
+        with contextlib.suppress(Exception):  # a closed connection is the user's matter all the same
+            connect(server).take()
+    (span,) = captured.spans
+
+    assert (span.status, semconv.OUTCOME in span.attributes) == ("unset", False)
+
+
+@pytest.mark.parametrize("how", [Close(), Reset()])
+def test_a_connection_that_breaks_is_truncated(connect, how):
+    """The transport's exception reaches the user, and the span is truncated."""
+    with capture() as captured, ScriptedServer([[head(), piece(event(delta("a"))), how]]) as server:
+        with pytest.raises(BROKEN):
+            connect(server).take()
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.OUTCOME]) == ("error", "truncated")
+
+
+def test_a_stream_that_stalls_is_an_error(connect):
+    """A timeout inside a stream is an error, with the chunks before it delivered."""
+    with capture() as captured, ScriptedServer([[head(), piece(event(delta("a"))), AwaitClose()]]) as server:
+        with pytest.raises(BROKEN):
+            connect(server, timeout=0.2).take()
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.STREAM_ITEMS]) == ("error", 1)
+    assert semconv.OUTCOME not in span.attributes
+
+
+def test_a_refused_call_is_an_error_with_its_status(connect):
+    """The client's own exception object, unwrapped, and the HTTP status on the span."""
+    refusal = answer({"error": {"message": "no such model"}}, "404 Not Found")
+    with capture() as captured, ScriptedServer([refusal]) as server:
+        with pytest.raises(openai.NotFoundError) as caught:
+            connect(server).chat(stream=True)
+    (span,) = captured.spans
+
+    assert caught.value.status_code == 404
+    assert (span.status, span.attributes[semconv.ERROR_TYPE]) == ("error", "NotFoundError")
+    assert (span.attributes[semconv.HTTP_STATUS], span.attributes[semconv.ATTEMPTS]) == (404, 1)
+
+
+def test_a_chunk_that_is_no_json_is_an_error(connect):
+    """What the client raises over a broken event is the call's error."""
+    with (
+        capture() as captured,
+        ScriptedServer([stream(event(delta("a")), b"data: {broken\n\n", DONE)]) as server,
+    ):
+        with pytest.raises(ValueError, match=r"Expecting"):
+            connect(server).take()
+
+    assert captured.spans[0].status == "error"
+
+
+# --- Raw ---------------------------------------------------------------------------------------------------
+
+
+def test_a_raw_stream_that_is_left_early_is_abandoned(connect):
+    """`with_streaming_response`, left after one line."""
+    with capture() as captured, ScriptedServer([ENDLESS]) as server:
+        assert len(connect(server).read(1, stream=True)) == 1
+        assert server.requests[0].hung_up.wait(5)
+
+    assert captured.spans[0].attributes[semconv.OUTCOME] == "abandoned"
+
+
+def test_a_helper_that_is_left_early_is_abandoned(connect):
+    """`chat.completions.stream`, left after one event."""
+    with capture() as captured, ScriptedServer([ENDLESS]) as server:
+        path = "chat.completions.stream"
+        if not hasattr(connect(server).client.chat.completions, "stream"):
+            path = "beta.chat.completions.stream"
+        assert connect(server).consume(path, 1, model="tiny", messages=MESSAGES)
+        assert server.requests[0].hung_up.wait(5)
+
+    assert captured.spans[0].attributes[semconv.OUTCOME] == "abandoned"
+
+
+# --- The end of the process --------------------------------------------------------------------------------
+
+PROGRAM = """
+import os, sys
+import openai, hotspan
+
+url, path, how = sys.argv[1:]
+hotspan.configure(file=path)
+client = hotspan.trace_openai(openai.OpenAI(base_url=url + "/v1", api_key="none"))
+messages = [{"role": "user", "content": "Hi"}]
+stream = client.chat.completions.create(model="tiny", messages=messages, stream=True)
+print(next(stream).choices[0].delta.content, flush=True)
+if how == "fork":
+    child = os.fork()
+    if not child:
+        sys.exit(0)
+    os.waitpid(child, 0)
+if how == "raise":
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [("end", 0), ("raise", 3), ("fork", 0)])
+def test_a_stream_that_is_open_at_exit_is_written_once(tmp_path, how, code):
+    """The end of the program ends an open stream as abandoned, once, also with a forked child."""
+    path = tmp_path / "run.jsonl"
+    with ScriptedServer([ENDLESS]) as server:
+        command = [sys.executable, "-W", "ignore", "-c", PROGRAM, server.url, str(path), how]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "a\n", "")
+    assert path.read_text().count('"chat tiny"') == 1
+    assert "abandoned" in path.read_text()
+
+
+def test_many_calls_at_once_are_told_apart():
+    """Fifty streams in one loop: each span has its own trace, answer and attempt."""
+
+    async def one(client):
+        async for _ in await client.chat.completions.create(model="tiny", messages=MESSAGES, stream=True):
+            pass
+
+    async def main(url):
+        async with hotspan.trace_openai(openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none")) as client:
+            await asyncio.gather(*(one(client) for _ in range(50)))
+
+    with capture() as captured, ScriptedServer([HELLO]) as server:
+        asyncio.run(main(server.url))
+
+    assert len({span.trace_id for span in captured.spans}) == 50
+    assert {span.attributes[semconv.CHUNKS] for span in captured.spans} == {1}
+    sent = {r.headers["traceparent"].split("-")[1] for r in server.requests}
+    assert sent == {span.trace_id for span in captured.spans}
+
+
+def test_an_answer_without_a_stream_is_still_an_answer(connect):
+    """A server that ignores `stream` and sends one JSON object: no tokens are made up."""
+    with capture() as captured, ScriptedServer([answer(message("Hello"))]) as server:
+        assert connect(server).take() == []
+    (span,) = captured.spans
+
+    assert span.attributes[semconv.OUTPUT_TOKENS] == 2
+    assert semconv.TTFT_NS not in span.attributes
