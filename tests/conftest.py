@@ -19,7 +19,7 @@ hypothesis.settings.load_profile("hotspan")
 
 
 def pytest_collection_finish():
-    """Leave what the test modules have imported (torch, for some) out of the collections that tests ask for."""
+    """Leave what the test modules imported (torch, for some) out of the collections that tests ask for."""
     gc.collect()
     gc.freeze()
 

@@ -207,4 +207,4 @@ def test_case_029_a_streamed_call_starts_when_it_is_sent():
 
     assert 300 * MS <= span.duration_ns <= took_ns
     assert 200 * MS <= span.attributes[semconv.TTFT_NS] < span.attributes[semconv.LAST_TOKEN_NS]
-    assert 300 * MS <= span.attributes[semconv.LAST_TOKEN_NS]
+    assert span.attributes[semconv.LAST_TOKEN_NS] >= 300 * MS
