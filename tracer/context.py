@@ -122,16 +122,20 @@ _variable = _current_context_variable()
 if _variable is not None:
     get_context: Callable[[], Context] = _variable.get
     attach: Callable[[Context], Any] = _variable.set
-    _reset: Callable[[Any], None] = _variable.reset
+    reset: Callable[[Any], None] = _variable.reset
 else:  # another runtime context is configured: the public functions do the same, slower
-    get_context, attach, _reset = otel_context.get_current, otel_context.attach, otel_context.detach
+    get_context, attach, reset = otel_context.get_current, otel_context.attach, otel_context.detach
+
+
+# What `reset` raises where the step was resumed in another context.
+NOT_HERE: Final = (ValueError, RuntimeError)
 
 
 def detach(token: Any) -> None:
     """Undo `attach`; silent where the step was resumed in another context, whose own state then stands."""
     try:
-        _reset(token)
-    except (ValueError, RuntimeError):
+        reset(token)
+    except NOT_HERE:
         return
 
 

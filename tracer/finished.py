@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.attributes import finish
+from hotspan.tracer.attributes import finish, snapshot
+from hotspan.tracer.faults import fault
 from hotspan.tracer.record import NO_ATTRIBUTES, Event, Link, Scope, SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from opentelemetry.trace import SpanContext
 
@@ -32,6 +33,7 @@ class Extra:
     Attributes:
         events: (name, time on the process's clock, attributes), at most `MAX_EVENTS`.
         links: (context, attributes), at most `MAX_LINKS`.
+        make_attributes: Returns attributes that take a while to work out.
         status_message: Says more of the status "error".
         n_dropped_attributes: Attributes that did not fit.
         n_dropped_events: Events that did not fit.
@@ -39,13 +41,15 @@ class Extra:
     """
 
     __slots__ = (
-        "events", "links", "n_dropped_attributes", "n_dropped_events", "n_dropped_links", "status_message",
+        "events", "links", "make_attributes", "n_dropped_attributes", "n_dropped_events", "n_dropped_links",
+        "status_message",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.events: list[tuple[str, int, Mapping[str, Any]]] = []
         self.links: list[tuple[SpanContext, Mapping[str, Any]]] = []
         self.status_message = ""
+        self.make_attributes: Callable[[], Mapping[str, Any]] | None = None
         self.n_dropped_attributes = self.n_dropped_events = self.n_dropped_links = 0
 
     def add_event(self, event: tuple[str, int, Mapping[str, Any]]) -> None:
@@ -70,12 +74,22 @@ _NOTHING: Final = Extra()
 
 def attributes_of(span: Span) -> Mapping[str, Any]:
     """Return all attributes of a finished span."""
-    own = span.own
-    if not own:
+    make = None if span.extra is None else span.extra.make_attributes
+    if not span.own and make is None:
         return span.constants
-    own = dict(own)  # a thread that was setting one more when the span ended may still be at it
+    own = dict(span.own)  # a thread that was setting one more when the span ended may still be at it
     finish(own)
+    if make is not None:
+        own.update(_made(make))
     return {**span.constants, **own}
+
+
+def _made(make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    try:
+        return snapshot(make())
+    except Exception as own:  # noqa: BLE001 - the span is delivered without them
+        fault(own)
+        return NO_ATTRIBUTES
 
 
 def record_of(span: Span, resource: Resource) -> SpanRecord:

@@ -8,9 +8,8 @@ Whoever copies the context (`set_value`, baggage, an SDK span below ours) receiv
 same content, so spans of other libraries become children of ours and ours of theirs.
 
 Notes on the hot path: attributes that are known at decoration are one dict that all spans share, what is set
-on one span is a dict of its own, and the two are joined on the recorder's thread, as are all checks that a
-value which cannot change any more can wait for; ids come from one generator without a lock; wall time is
-added on the recorder's thread.
+on one span is a dict of its own.  What can wait is done on the recorder's thread: the two are joined there,
+bounds of values that cannot change are checked, wall time is added.  Ids come from a generator without lock.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 
 from hotspan.tracer import clock, process, semconv
-from hotspan.tracer.attributes import IMMUTABLE, coerce, key_text, snapshot
+from hotspan.tracer.attributes import IMMUTABLE, MAX_ATTRIBUTES, coerce, fits, key_text, snapshot
 from hotspan.tracer.context import SPAN_KEY, STAGE_KEY, ContextOverlay, attach, detach, get_context
 from hotspan.tracer.faults import fault
 from hotspan.tracer.finished import Extra
@@ -35,11 +34,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.util.types import Attributes as OTelAttributes
 
-MAX_ATTRIBUTES: Final = 256
 _FAR_FROM_FULL: Final = MAX_ATTRIBUTES // 2  # below it nothing is counted; a stage has few constants
 SAMPLED: Final = 1
-# Above the limit these are kept all the same: without them a span says nothing.
-_NEEDED_PREFIXES: Final = ("hotspan.", "gen_ai.", "error.")
 
 random_bits = process.random_bits  # looked up here at each span: a test puts its own in this place
 
@@ -152,8 +148,8 @@ class Span(otel.Span, ContextOverlay):
 
     def set(self, key: str, value: object) -> Span:
         """Set one attribute and return the span; any value is taken, and kept as what OTLP can hold."""
-        # Hot: a value that nobody can change is kept as it is, and how large it is asked on the recorder's
-        # thread.  The dict is made with the span: two threads that set something first need no lock.
+        # Hot: of a value that nobody can change the size is looked at later.  The dict is made with the span,
+        # so that two threads which set something first need no lock.
         own = self.own
         if type(value) in IMMUTABLE and type(key) is str and len(own) < _FAR_FROM_FULL:
             if self.recording and not self.end_ns:
@@ -164,17 +160,12 @@ class Span(otel.Span, ContextOverlay):
 
     def _set_other(self, key: object, value: object) -> None:
         name = key_text(key)
-        if self.recording and not self.end_ns and self._fits(name):
+        if not self.recording or self.end_ns:
+            return
+        if fits(name, self.own, self.constants):
             self.own[name] = coerce(name, value, self.own)
-
-    def _fits(self, key: str) -> bool:
-        own, constants = self.own, self.constants
-        if len(own) + len(constants) < MAX_ATTRIBUTES or key in own or key in constants:
-            return True
-        if key.startswith(_NEEDED_PREFIXES):
-            return True
-        self._more().n_dropped_attributes += 1
-        return False
+        else:
+            self._more().n_dropped_attributes += 1
 
     def _more(self) -> Extra:
         extra = self.extra
@@ -185,8 +176,7 @@ class Span(otel.Span, ContextOverlay):
 
     def set_many(self, attributes: Mapping[str, object]) -> Span:
         """Set several attributes and return the span."""
-        # Hot: one look at each type, then one copy in C, 0.3 µs for five.  Keys are looked at when the
-        # attributes are joined.
+        # Hot: one look at each type, then one copy in C; keys are looked at when the attributes are joined.
         if type(attributes) is dict and len(attributes) + len(self.own) < _FAR_FROM_FULL:
             for value in attributes.values():
                 if type(value) not in IMMUTABLE:
@@ -198,6 +188,11 @@ class Span(otel.Span, ContextOverlay):
         for key, value in attributes.items():
             self.set(key, value)
         return self
+
+    def set_later(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Set what `make` returns, which is called on the recorder's thread once the span has ended."""
+        if self.recording and not self.end_ns:
+            self._more().make_attributes = make
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -266,9 +261,8 @@ class Span(otel.Span, ContextOverlay):
         escaped: bool = False,  # noqa: FBT001, FBT002 - OpenTelemetry's signature
     ) -> None:
         """Add an exception event; the message is content, and kept only when content is captured."""
-        described = describe(exception, content=keep_messages) | dict(attributes or {})
-        if escaped:
-            described[semconv.EXCEPTION_ESCAPED] = True
+        escape = {semconv.EXCEPTION_ESCAPED: True} if escaped else {}
+        described = describe(exception, content=keep_messages) | dict(attributes or {}) | escape
         self.add_event(semconv.EXCEPTION_EVENT, described, timestamp)
 
     def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:
@@ -306,11 +300,8 @@ sample_bound = _EVERY_TRACE
 
 
 def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal") -> Span:
-    """Start a span below the current one; it is not made current.
-
-    `attributes` are shared, not copied: plain values that the caller never changes afterwards.
-    """
-    # Hot: a constructor outside of the class, since an `__init__` would be one more call per span.
+    """Start a span below the current one, not made current; `attributes` are shared and never changed."""
+    # Hot: an `__init__` would be one more call per span.
     context: Any = get_context()
     span = _new(Span)
     if type(context) is Span:
@@ -344,12 +335,8 @@ def _begin_trace(span: Span) -> None:
     span.trace_id = trace_id = random_bits(128) or 1
     span.parent_id = 0
     # The first question is the cheaper one, and as a rule it is the answer.
-    if sample_bound >= _EVERY_TRACE or trace_id & 0xFFFF_FFFF_FFFF_FFFF < sample_bound:
-        span.recording = True
-        span.flags = SAMPLED
-    else:
-        span.recording = False
-        span.flags = 0
+    sampled = sample_bound >= _EVERY_TRACE or trace_id & 0xFFFF_FFFF_FFFF_FFFF < sample_bound
+    span.recording, span.flags = sampled, SAMPLED if sampled else 0
     span.trace_state = _NO_STATE
 
 

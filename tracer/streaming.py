@@ -17,7 +17,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.context import ContextOverlay, attach, detach, get_context, is_collecting
+from hotspan.tracer.context import NOT_HERE, ContextOverlay, attach, detach, get_context, is_collecting, reset
 from hotspan.tracer.faults import fault
 from hotspan.tracer.generation import TokenClock
 from hotspan.tracer.outcome import outcome_of
@@ -38,36 +38,37 @@ _open: dict[Stream | _Unawaited, Any] = {}
 class Stream:
     """One traced stream: its span, the time it was busy, and what its items say of tokens."""
 
-    __slots__ = (
-        "__weakref__", "_inner", "_outer", "busy_ns", "feed", "n_items", "span", "started", "tokens",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_texts", "counts", "span", "started", "tokens")
 
     def __init__(self, span: Span, *, generation: bool) -> None:
         self.span = span
-        self.busy_ns = 0
-        self.n_items = 0
         self.started = False
-        self.tokens: TokenClock | None = None
-        self.feed: Callable[[int, object], None] | None = None
-        self._inner: Context = span  # the context that the body left behind at its last yield
-        self._outer: Context = span.base  # the consumer's context, as it was at that moment
-        if generation:
-            self.tokens = TokenClock(span.start_ns)
-            self.feed = self.tokens.feed
+        self.counts: Callable[[], tuple[int, int]] = _nothing  # (items, nanoseconds busy) at this moment
+        self.tokens = TokenClock(span.start_ns) if generation else None
+        self._texts: list[int] = []  # stamps of text pieces that `tokens` does not have yet
 
-    def resume(self) -> Any:
-        """Make the producer's context current for one step and return the token for `suspend`.
+    def stamper(self) -> Callable[[int], None] | None:
+        """Return what takes the stamp of a piece of text, in C; None for a stream that bears no tokens."""
+        return None if self.tokens is None else self._texts.append
 
-        The consumer's context lies below it, so that what the consumer changed meanwhile (baggage) is seen
-        by the body, as it would be without the decorator.  A stream that the garbage collector closes is left
-        in the context that it finds: see `is_collecting`.
+    def feed(self, stamp_ns: int, item: object) -> None:
+        """Take an item of a generation that is no text."""
+        if self.tokens is not None:
+            self._hand_over_texts(self.tokens)
+            self.tokens.feed(stamp_ns, item)
+
+    def _hand_over_texts(self, tokens: TokenClock) -> None:
+        tokens.text_stamps.extend(self._texts)
+        self._texts.clear()
+
+    def rebase(self, outer: Context) -> None:
+        """Lay the consumer's context below the producer's, where it is another one than at the last step.
+
+        What the consumer changed meanwhile (baggage) is then seen by the body, as it would be without the
+        decorator.
         """
-        outer = get_context()
-        if outer is not self._outer:
-            self._outer = outer
-            if not self._is_above(outer):
-                self.span.base = outer
-        return attach(self._inner)
+        if not self._is_above(outer):
+            self.span.base = outer
 
     def _is_above(self, context: Context) -> bool:
         # A consumer that runs inside the stream's own context: laid below it, look-ups would go in circles.
@@ -76,12 +77,6 @@ class Stream:
                 return True
             context = context.base
         return False
-
-    def suspend(self, token: Any) -> None:
-        """Give the consumer's context back."""
-        if token is not None:
-            self._inner = get_context()
-            detach(token)
 
     def watch(self, stream: object) -> None:
         """End the span when `stream` is dropped without ever having been started."""
@@ -106,12 +101,17 @@ class Stream:
 
     def _account(self, duration_ns: int) -> None:
         span = self.span
-        span.set(semconv.STREAM_ITEMS, self.n_items)
-        span.set(semconv.STREAM_BUSY_NS, self.busy_ns)
-        span.set(semconv.STREAM_HOLD_NS, max(0, duration_ns - self.busy_ns))
+        n_items, busy_ns = self.counts()
+        span.set(semconv.STREAM_ITEMS, n_items)
+        span.set(semconv.STREAM_BUSY_NS, busy_ns)
+        span.set(semconv.STREAM_HOLD_NS, max(0, duration_ns - busy_ns))
         if self.tokens is not None:
-            self.tokens.finish()
-            span.set_many(self.tokens.attributes())
+            self._hand_over_texts(self.tokens)
+            span.set_later(self.tokens.attributes)
+
+
+def _nothing() -> tuple[int, int]:
+    return 0, 0
 
 
 class _Unawaited:
@@ -188,30 +188,48 @@ async def _await(
 
 
 def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, Any, Any]:
-    # Hot: per item one context switch each way and two clock readings; everything else is at the end.
+    # Hot: per item one context switch each way and two clock readings, all else is at the end; so what counts
+    # is local (a closure reads it for whoever ends the stream from outside) and every step is written out,
+    # `detach` too.
     # Tokens are stamped in the producer's own time, so that a slow consumer makes hold grow and no gap.
     # `close` is not told apart from `throw(GeneratorExit)`: handed on as it came, it does what it would do.
-    now, resume, suspend, feed = clock.now_ns, stream.resume, stream.suspend, stream.feed
-    start_ns = stream.span.start_ns
+    now, stamp, send = clock.now_ns, stream.stamper(), source.send
+    start_ns, below = stream.span.start_ns, stream.span.base
+    inner: Context = stream.span  # what the body left behind at its last yield
+    n_items = busy_ns = 0
+    stream.counts = lambda: (n_items, busy_ns)
     stream.started = True
-    advance: Callable[[Any], Any] = source.send
+    advance: Callable[[Any], Any] = send
     sent: Any = None
     closing: str | None = None
     try:
         while True:
-            token = None if closing is not None and is_collecting() else resume()
+            outer = get_context()
+            if outer is not below:
+                below = outer
+                stream.rebase(outer)
+            # A stream that the collector closes is left in the context that it finds: see `is_collecting`.
+            token = None if closing is not None and is_collecting() else attach(inner)
             begun = now()
             try:
                 item = advance(sent)
             finally:
-                stream.busy_ns += now() - begun
-                suspend(token)
-            stream.n_items += 1
-            if feed is not None:
-                feed(start_ns + stream.busy_ns, item)
+                busy_ns += now() - begun
+                if token is not None:
+                    inner = get_context()
+                    try:  # noqa: SIM105 - a `with` statement costs as much as all the rest of the step
+                        reset(token)
+                    except NOT_HERE:
+                        pass
+            n_items += 1
+            if stamp is not None:
+                if type(item) is str and item:
+                    stamp(start_ns + busy_ns)
+                else:
+                    stream.feed(start_ns + busy_ns, item)
             try:
                 sent = yield (item, item := None)[0]  # not kept here: it may be large
-                advance, closing = source.send, None
+                advance, closing = send, None
             except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `throw` does
                 advance, sent = source.throw, thrown
                 closing = _closing(thrown)
@@ -227,25 +245,40 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
 
 async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> AsyncGenerator[Any, Any]:
     # Hot, as `_step`.  The context is set in the task that pulls, which may be another one at each step.
-    now, resume, suspend, feed = clock.now_ns, stream.resume, stream.suspend, stream.feed
-    start_ns = stream.span.start_ns
+    now, stamp, send = clock.now_ns, stream.stamper(), source.asend
+    start_ns, below = stream.span.start_ns, stream.span.base
+    inner: Context = stream.span  # what the body left behind at its last yield
+    n_items = busy_ns = 0
+    stream.counts = lambda: (n_items, busy_ns)
     stream.started = True
     pull = _first_pull(source)
     closing: str | None = None
     try:
         while True:
-            token = None if closing is not None and is_collecting() else resume()
+            outer = get_context()
+            if outer is not below:
+                below = outer
+                stream.rebase(outer)
+            token = None if closing is not None and is_collecting() else attach(inner)
             begun = now()
             try:
                 item = await pull
             finally:
-                stream.busy_ns += now() - begun
-                suspend(token)
-            stream.n_items += 1
-            if feed is not None:
-                feed(start_ns + stream.busy_ns, item)
+                busy_ns += now() - begun
+                if token is not None:
+                    inner = get_context()
+                    try:  # noqa: SIM105 - a `with` statement costs as much as all the rest of the step
+                        reset(token)
+                    except NOT_HERE:
+                        pass
+            n_items += 1
+            if stamp is not None:
+                if type(item) is str and item:
+                    stamp(start_ns + busy_ns)
+                else:
+                    stream.feed(start_ns + busy_ns, item)
             try:
-                pull = source.asend((yield (item, item := None)[0]))  # not kept here, as in `_step`
+                pull = send((yield (item, item := None)[0]))  # not kept here, as in `_step`
                 closing = None
             except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `athrow` does
                 pull = source.athrow(thrown)
