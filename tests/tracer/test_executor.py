@@ -253,9 +253,12 @@ PROGRAMS = {
             workers.submit(tool).result()
 """,
     "configured by the worker": """
-    hotspan.configure(file="run.jsonl")
-    with pool(elsewhere, ("first.jsonl",)) as workers, hotspan.step("s"):
-        workers.submit(tool).result()
+    hotspan.configure(file="other.jsonl")
+    with pool(elsewhere, ("first.jsonl",)) as workers:
+        workers.submit(os.getpid).result()
+        hotspan.configure(file="run.jsonl")
+        with hotspan.step("s"):
+            workers.submit(tool).result()
 """,
     "no destination": """
     with pool(start) as workers, hotspan.step("s"):
