@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import openai
 import pytest
-from servers import DONE, Close, ScriptedServer, answer, delta, event, message, stream
+from servers import DONE, AwaitClose, Close, ScriptedServer, answer, delta, event, message, stream
 
 import hotspan
 from hotspan.testing import capture
@@ -87,3 +88,72 @@ def test_a_body_that_has_begun_is_never_asked_for_again():
 def test_retry_after_is_seconds_or_a_date(value, seconds):
     """Both forms of the header are read; what is neither is ignored."""
     assert retry_after_s(value) == seconds
+
+
+# --- The openai client, which retries silently -------------------------------------------------------------
+
+
+def ask_openai(server, *, streamed=False, **options):
+    """Ask a traced openai client once; it sends again up to twice."""
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", **options) as client:
+        hotspan.trace_openai(client)
+        answered = client.chat.completions.create(model="tiny", messages=MESSAGES, stream=streamed)
+        return list(answered) if streamed else answered
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_case_047_silent_retries_are_attempts(streamed):
+    """503, 503, 200 is one call with three attempts, each with its own account, and the back-off apart."""
+    good = stream(event(delta("Hi", finish="stop")), DONE) if streamed else answer(message())
+    with capture() as captured, ScriptedServer([BUSY, BUSY, good]) as server:
+        ask_openai(server, streamed=streamed)
+    (span,) = captured.spans
+    found, failed = span.attributes, [dict(event.attributes) for event in span.events]
+
+    assert (len(server.requests), found[semconv.ATTEMPTS], found[semconv.HTTP_STATUS]) == (3, 3, 200)
+    assert [(f[semconv.ATTEMPT_NUMBER], f[semconv.HTTP_STATUS]) for f in failed] == [(1, 503), (2, 503)]
+    in_attempts_ns = sum(f[semconv.ATTEMPT_DURATION_NS] for f in failed)
+    assert found[semconv.BACKOFF_NS] - in_attempts_ns >= 2 * 50_000_000
+    assert found[semconv.BACKOFF_NS] <= found[semconv.SEND_OFFSET_NS] <= span.duration_ns
+    assert (span.status, len({r.headers["traceparent"] for r in server.requests})) == ("unset", 1)
+
+
+def test_case_047_the_last_attempts_time_is_the_models():
+    """Of a call with retries, time to first token counts from the send of the attempt that was answered."""
+    good = stream(event(delta("Hi", finish="stop")), DONE)
+    with capture() as captured, ScriptedServer([BUSY, BUSY, good]) as server:
+        ask_openai(server, streamed=True)
+    report = hotspan.analyse([hotspan.Trace(captured.spans[0].trace_id, captured.spans)])
+
+    found = captured.spans[0].attributes
+    assert found[semconv.TTFT_NS] < found[semconv.BACKOFF_NS]
+    assert (report.generation.n_calls, report.generation.n_attempts) == (1, 3)
+    assert report.generation.phases_ns["backoff"] >= 2 * 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        pytest.param([Close()], ("RemoteProtocolError", "ReadError"), id="hung-up"),
+        pytest.param([AwaitClose()], ("ReadTimeout",), id="silent"),
+    ],
+)
+def test_case_047_attempts_without_an_answer_count(reply, error):
+    """An attempt that met no answer is one, with what it met."""
+    with capture() as captured, ScriptedServer([reply, answer(message())]) as server:
+        ask_openai(server, timeout=0.3)
+    (span,) = captured.spans
+
+    assert (span.attributes[semconv.ATTEMPTS], span.status) == (2, "unset")
+    assert span.events[0].attributes[semconv.ERROR_TYPE] in error
+
+
+def test_case_047_a_call_whose_attempts_all_fail_is_one_error():
+    """Three refusals are one failed call with the last one's status."""
+    with capture() as captured, ScriptedServer([BUSY]) as server:
+        with pytest.raises(openai.InternalServerError):
+            ask_openai(server)
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.ATTEMPTS]) == ("error", 3)
+    assert span.attributes[semconv.HTTP_STATUS] == 503

@@ -6,7 +6,7 @@ import threading
 
 import openai
 import pytest
-from openai_drivers import MESSAGES, Awaiting, Blocking, texts
+from openai_drivers import Blocking, texts
 from servers import (
     DONE,
     END,
@@ -23,7 +23,6 @@ from servers import (
     usage,
 )
 
-import hotspan
 from hotspan.testing import capture
 from hotspan.tracer import semconv
 
@@ -74,27 +73,13 @@ def response_events(*events: dict) -> list:
     return stream(*(b"event: " + e["type"].encode() + b"\n" + event(e) for e in events))
 
 
-@pytest.fixture(params=[Blocking, Awaiting])
-def connect(request):
-    """A maker of traced clients, which are closed after the test."""
-    opened = []
-
-    def make(server, **options):
-        opened.append(request.param(server.url, **options))
-        return opened[-1]
-
-    yield make
-    for driver in opened:
-        driver.close()
-
-
 # --- Kinds of calls ----------------------------------------------------------------------------------------
 
 
-def test_a_streamed_chat(connect):
+def test_a_streamed_chat(connect_openai):
     """One generation span with the request, the server, the tokens' times and the way of consuming."""
     with capture() as captured, ScriptedServer([HELLO]) as server:
-        chunks = connect(server).take(temperature=0.5, max_tokens=7)
+        chunks = connect_openai(server).take(temperature=0.5, max_tokens=7)
     (span,) = captured.spans
     found = span.attributes
 
@@ -115,10 +100,10 @@ def test_a_streamed_chat(connect):
     assert found[semconv.STREAM_BUSY_NS] + found[semconv.STREAM_HOLD_NS] <= span.duration_ns
 
 
-def test_a_whole_chat(connect):
+def test_a_whole_chat(connect_openai):
     """An answer that was not streamed has usage, and no token times."""
     with capture() as captured, ScriptedServer([answer(message("Hello"))]) as server:
-        answered = connect(server).chat()
+        answered = connect_openai(server).chat()
     (span,) = captured.spans
 
     assert answered.choices[0].message.content == "Hello"
@@ -128,10 +113,10 @@ def test_a_whole_chat(connect):
     assert not {semconv.TTFT_NS, semconv.TPOT_NS, semconv.STREAM_ITEMS} & set(span.attributes)
 
 
-def test_embeddings_are_of_the_embedding_stage(connect):
+def test_embeddings_are_of_the_embedding_stage(connect_openai):
     """An embedding call is its own stage, with its tokens and without its vectors."""
     with capture() as captured, ScriptedServer([VECTORS]) as server:
-        answered = connect(server).call("embeddings.create", model="mini", input=["x"])
+        answered = connect_openai(server).call("embeddings.create", model="mini", input=["x"])
     (span,) = captured.spans
 
     assert answered.data[0].embedding == [0.5, -1.5]
@@ -142,7 +127,7 @@ def test_embeddings_are_of_the_embedding_stage(connect):
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_legacy_completions(connect, streamed):
+def test_legacy_completions(connect_openai, streamed):
     """Text completions carry their text on the choice itself."""
     body = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": "tiny"}
     whole = {**body, "choices": [{"index": 0, "text": "ab", "finish_reason": "stop", "logprobs": None}]}
@@ -152,7 +137,7 @@ def test_legacy_completions(connect, streamed):
     ]
     reply = stream(*map(event, chunks), DONE) if streamed else answer(whole)
     with capture() as captured, ScriptedServer([reply]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         if streamed:
             assert len(driver.gather("completions.create", model="tiny", prompt="x")) == 4
         else:
@@ -164,10 +149,10 @@ def test_legacy_completions(connect, streamed):
     assert span.attributes[semconv.FINISH_REASONS] == ["stop"]
 
 
-def test_a_whole_response(connect):
+def test_a_whole_response(connect_openai):
     """The Responses API's usage, with its cached and reasoning parts."""
     with capture() as captured, ScriptedServer([answer(RESPONSE)]) as server:
-        answered = connect(server).call("responses.create", model="tiny", input="Hi")
+        answered = connect_openai(server).call("responses.create", model="tiny", input="Hi")
     found = captured.spans[0].attributes
 
     assert answered.output_text == "Hello"
@@ -203,11 +188,11 @@ RESPONSE_EVENTS = [
 ]
 
 
-def test_a_streamed_response(connect):
+def test_a_streamed_response(connect_openai):
     """Reasoning and text deltas are tokens; the last event has usage and says that the answer is whole."""
     early, late = response_events(*RESPONSE_EVENTS[:2]), response_events(*RESPONSE_EVENTS[2:])
     with capture() as captured, ScriptedServer([[*early[:-1], Pause(0.05), *late[1:]]]) as server:
-        events = connect(server).gather("responses.create", model="t", input="x")
+        events = connect_openai(server).gather("responses.create", model="t", input="x")
     (span,) = captured.spans
     found = span.attributes
 
@@ -229,130 +214,31 @@ def test_a_streamed_response(connect):
         pytest.param({"type": "response.incomplete", "response": CUT}, "unset", id="token-limit"),
     ],
 )
-def test_a_response_that_failed_is_an_error(connect, last, status):
+def test_a_response_that_failed_is_an_error(connect_openai, last, status):
     """A stream that ends well and says that the model failed is no success; one cut by a limit is."""
     reply = response_events(RESPONSE_EVENTS[0], {"sequence_number": 1, **last})
     with capture() as captured, ScriptedServer([reply]) as server:
-        connect(server).gather("responses.create", model="t", input="x")
+        connect_openai(server).gather("responses.create", model="t", input="x")
 
     assert captured.spans[0].status == status
 
 
-def test_other_requests_are_left_alone(connect):
+def test_other_requests_are_left_alone(connect_openai):
     """Listing models is no model call."""
     listing = answer(
         {"object": "list", "data": [{"id": "tiny", "object": "model", "created": 1, "owned_by": "x"}]}
     )
     with capture() as captured, ScriptedServer([listing]) as server:
-        assert connect(server).call("models.retrieve", model="tiny") is not None
+        assert connect_openai(server).call("models.retrieve", model="tiny") is not None
 
     assert captured.spans == []
     assert "traceparent" not in server.requests[0].headers
 
 
-# --- What is sent ------------------------------------------------------------------------------------------
-
-
-def test_the_request_is_the_same_but_for_the_traces_headers(connect):
-    """Body, path and headers are those of the bare client; `traceparent` names the call's span."""
-    with capture() as captured, ScriptedServer([HELLO]) as server:
-        driver = connect(server)
-        driver.take(seed=1, stream_options={"include_usage": False}, extra_headers={"x-mine": "1"})
-        with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as bare:
-            list(
-                bare.chat.completions.create(
-                    model="tiny",
-                    messages=MESSAGES,
-                    stream=True,
-                    seed=1,
-                    stream_options={"include_usage": False},
-                    extra_headers={"x-mine": "1"},
-                )
-            )
-    traced, untraced = server.requests
-    span = captured.spans[0]
-
-    assert (traced.method, traced.target, traced.body) == (untraced.method, untraced.target, untraced.body)
-    assert traced.headers["traceparent"] == f"00-{span.trace_id}-{span.span_id}-01"
-    ours = set(traced.headers) - set(untraced.headers)
-    assert ours == {"traceparent"}
-    stays = [name for name in untraced.headers if not name.startswith(("x-stainless", "user-agent"))]
-    assert [traced.headers[name] for name in stays] == [untraced.headers[name] for name in stays]
-
-
-def test_a_traceparent_of_the_users_own_stays(connect):
-    """What the caller sends is not replaced."""
-    own = f"00-{'a' * 32}-{'b' * 16}-00"
-    with capture(), ScriptedServer([answer(message())]) as server:
-        connect(server).chat(extra_headers={"traceparent": own})
-
-    assert server.requests[0].headers["traceparent"] == own
-
-
-def test_a_call_is_a_child_of_the_current_stage():
-    """In a request the call is its child, streamed or not: the tree has the same shape."""
-    with capture() as captured, ScriptedServer([HELLO, answer(message())]) as server:
-        driver = Blocking(server.url)
-        for ask in (driver.take, driver.chat):
-            with hotspan.request("ask"):
-                ask()
-        driver.close()
-
-    _assert_children(captured.spans)
-
-
-async def test_an_awaited_call_is_a_child_of_the_current_stage():
-    """The same in a coroutine."""
-    with capture() as captured, ScriptedServer([HELLO, answer(message())]) as server:
-        client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none")
-        async with hotspan.trace_openai(client):
-            for streamed in (True, False):
-                async with hotspan.request("ask"):
-                    answered = await client.chat.completions.create(
-                        model="tiny", messages=MESSAGES, stream=streamed
-                    )
-                    if streamed:
-                        assert len([chunk async for chunk in answered]) == 3
-
-    _assert_children(captured.spans)
-
-
-def _assert_children(spans):
-    calls = [span for span in spans if span.name == "chat tiny"]
-    requests = [span for span in spans if span.name != "chat tiny"]
-    assert len(requests) == 2
-    assert [call.parent_id for call in calls] == [request.span_id for request in requests]
-
-
-def test_nothing_is_done_while_tracing_is_off(connect, monkeypatch):
-    """Without tracing there is no span, no header, and the same answer."""
-    monkeypatch.setenv("HOTSPAN_DISABLED", "true")
-    with ScriptedServer([HELLO]) as server:
-        assert texts(connect(server).take()) == ["", "Hel", "lo"]
-
-    assert "traceparent" not in server.requests[0].headers
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_content_is_kept_only_when_asked_for(connect, keep):
-    """Prompt and answer are in the span only with `capture_content`."""
-    with (
-        capture(capture_content=keep) as captured,
-        ScriptedServer([HELLO, answer(message("Hello"))]) as server,
-    ):
-        driver = connect(server)
-        driver.take()
-        driver.chat()
-
-    for span in captured.spans:
-        assert ("Hi" in str(span.attributes.get(semconv.INPUT_MESSAGES))) is keep
-        assert ("Hello" in str(span.attributes.get(semconv.OUTPUT_MESSAGES))) is keep
-
-
 # --- Token times -------------------------------------------------------------------------------------------
 
 
-def test_the_role_is_no_token(connect):
+def test_the_role_is_no_token(connect_openai):
     """TTFB is the role's chunk, TTFT the first text's, in one clock."""
     reply = [
         head(),
@@ -361,20 +247,20 @@ def test_the_role_is_no_token(connect):
         piece(event(delta("a", finish="stop"))),
     ]
     with capture() as captured, ScriptedServer([[*reply, piece(DONE), END]]) as server:
-        connect(server).take()
+        connect_openai(server).take()
     found = captured.spans[0].attributes
 
     assert found[semconv.TTFT_NS] - found[semconv.TTFB_NS] >= 50_000_000
 
 
-def test_tokens_that_came_in_one_read_share_one_stamp(connect):
+def test_tokens_that_came_in_one_read_share_one_stamp(connect_openai):
     """An answer in one segment is flagged as buffered, not reported as a brilliant speed."""
     words = [event(delta(w)) for w in "abcdef"]
     with (
         capture() as captured,
         ScriptedServer([at_once(*words, event(delta(finish="stop")), DONE)]) as server,
     ):
-        connect(server).take()
+        connect_openai(server).take()
     found = captured.spans[0].attributes
 
     assert found[semconv.BUFFERED] is True
@@ -401,23 +287,23 @@ def test_a_slow_consumer_makes_hold_grow_and_no_token_times():
     assert 95_000_000 <= span.attributes[semconv.LAST_TOKEN_NS] < span.duration_ns / 2
 
 
-def test_usage_in_the_last_chunk_counts(connect):
+def test_usage_in_the_last_chunk_counts(connect_openai):
     """A user who asks for usage sees its chunk, and the span has its counts."""
     reply = stream(event(delta("a", finish="stop")), event(usage(5, 7)), DONE)
     with capture() as captured, ScriptedServer([reply]) as server:
-        chunks = connect(server).take(stream_options={"include_usage": True})
+        chunks = connect_openai(server).take(stream_options={"include_usage": True})
 
     assert (chunks[-1].choices, chunks[-1].usage.completion_tokens) == ([], 7)
     assert captured.spans[0].attributes[semconv.OUTPUT_TOKENS] == 7
 
 
-def test_a_call_to_nowhere_is_an_error(connect):
+def test_a_call_to_nowhere_is_an_error(connect_openai):
     """No connection: the client's own exception, and an error span without an HTTP status."""
     with ScriptedServer([HELLO]) as server:
         pass
     with capture() as captured:
         with pytest.raises(openai.APIConnectionError):
-            connect(server).chat()
+            connect_openai(server).chat()
     (span,) = captured.spans
 
     assert (span.status, span.attributes[semconv.ERROR_TYPE]) == ("error", "APIConnectionError")

@@ -10,7 +10,7 @@ import sys
 
 import openai
 import pytest
-from openai_drivers import BROKEN, MESSAGES, Awaiting, Blocking, texts
+from openai_drivers import BROKEN, MESSAGES, texts
 from servers import (
     DONE,
     AwaitClose,
@@ -34,28 +34,14 @@ HELLO = stream(event(delta("", role="assistant")), event(delta("Hi")), event(del
 ENDLESS = [head(), piece(event(delta("a")) + event(delta("b"))), AwaitClose()]
 
 
-@pytest.fixture(params=[Blocking, Awaiting])
-def connect(request):
-    """A maker of traced clients, which are closed after the test."""
-    opened = []
-
-    def make(server, **options):
-        opened.append(request.param(server.url, **options))
-        return opened[-1]
-
-    yield make
-    for driver in opened:
-        driver.close()
-
-
 # --- The user leaves ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_a_stream_left_early_is_abandoned(connect, end):
+def test_a_stream_left_early_is_abandoned(connect_openai, end):
     """Closing or dropping an unfinished stream ends its span once; the next call is another."""
     with capture() as captured, ScriptedServer([ENDLESS, HELLO]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         assert texts(driver.take(1, end=end)) == ["a"]
         driver.take()
     abandoned, good = captured.spans
@@ -65,10 +51,10 @@ def test_a_stream_left_early_is_abandoned(connect, end):
     assert (good.status, semconv.OUTCOME in good.attributes) == ("unset", False)
 
 
-def test_a_stream_that_is_never_iterated_is_abandoned(connect):
+def test_a_stream_that_is_never_iterated_is_abandoned(connect_openai):
     """The request was sent: dropping its stream unread is one abandoned call."""
     with capture() as captured, ScriptedServer([ENDLESS]) as server:
-        left = connect(server).chat(stream=True)
+        left = connect_openai(server).chat(stream=True)
         if isinstance(left, openai.Stream):
             left.response.close()
         del left
@@ -76,11 +62,11 @@ def test_a_stream_that_is_never_iterated_is_abandoned(connect):
         assert [span.attributes[semconv.OUTCOME] for span in captured.spans] == ["abandoned"]
 
 
-def test_leaving_after_the_finish_reason_is_no_abandonment(connect):
+def test_leaving_after_the_finish_reason_is_no_abandonment(connect_openai):
     """Who stops at the finish reason has the whole answer: the call is ok."""
     reply = [head(), piece(event(delta("a", finish="stop"))), AwaitClose()]
     with capture() as captured, ScriptedServer([reply]) as server:
-        connect(server).take(1, end="close")
+        connect_openai(server).take(1, end="close")
 
     assert semconv.OUTCOME not in captured.spans[0].attributes
 
@@ -94,20 +80,20 @@ def test_leaving_after_the_finish_reason_is_no_abandonment(connect):
         pytest.param(KeyboardInterrupt(), "interrupted", id="interrupted"),
     ],
 )
-def test_a_with_statement_ends_the_call(connect, exc, outcome):
+def test_a_with_statement_ends_the_call(connect_openai, exc, outcome):
     """However the block is left, the span ends with the way out; the consumer's fault is not the model's."""
     with capture() as captured, ScriptedServer([ENDLESS]) as server:
-        connect(server).within(exc)
+        connect_openai(server).within(exc)
         assert server.requests[0].hung_up.wait(5)
     (span,) = captured.spans
 
     assert (span.status, span.attributes[semconv.OUTCOME]) == ("unset", outcome)
 
 
-def test_a_call_in_an_exception_handler_is_no_error(connect):
+def test_a_call_in_an_exception_handler_is_no_error(connect_openai):
     """A fallback that is streamed while another exception is handled has nothing to do with that one."""
     with capture() as captured, ScriptedServer([HELLO, ENDLESS]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         try:
             {}["nothing"]
         except LookupError:
@@ -160,31 +146,31 @@ async def test_a_call_that_is_cancelled_before_its_answer():
         pytest.param({"error": "out of memory"}, id="error-text"),
     ],
 )
-def test_an_error_inside_a_stream_is_an_error(connect, broken):
+def test_an_error_inside_a_stream_is_an_error(connect_openai, broken):
     """The client's exception reaches the user after the chunks before it, and the span is an error."""
     reply = stream(event(delta("a")), event(delta("b")), event(broken), DONE)
     with capture() as captured, ScriptedServer([reply]) as server:
         with pytest.raises(openai.APIError):
-            connect(server).take()
+            connect_openai(server).take()
     (span,) = captured.spans
 
     assert (span.status, span.attributes[semconv.ERROR_TYPE]) == ("error", "APIError")
     assert span.attributes[semconv.STREAM_ITEMS] == 2
 
 
-def test_a_named_error_event_is_an_error(connect):
+def test_a_named_error_event_is_an_error(connect_openai):
     """A server that names its event `error` has failed, whatever the client makes of it."""
     reply = stream(event(delta("a")), b"event: error\n" + event({"message": "no"}), DONE)
     with capture() as captured, ScriptedServer([reply]) as server:
-        connect(server).take()
+        connect_openai(server).take()
 
     assert captured.spans[0].status == "error"
 
 
-def test_a_stream_that_just_stops_is_truncated(connect):
+def test_a_stream_that_just_stops_is_truncated(connect_openai):
     """Without a finish reason and [DONE] the client ends normally; the span says truncated."""
     with capture() as captured, ScriptedServer([stream(event(delta("a")), event(delta("b")))]) as server:
-        assert texts(connect(server).take()) == ["a", "b"]
+        assert texts(connect_openai(server).take()) == ["a", "b"]
     (span,) = captured.spans
 
     assert (span.status, span.attributes[semconv.OUTCOME]) == ("error", "truncated")
@@ -198,44 +184,44 @@ def test_a_stream_that_just_stops_is_truncated(connect):
         pytest.param([*stream(event(delta("a", finish="stop")))[:-1], Close()], id="closed-after-the-finish"),
     ],
 )
-def test_one_end_mark_is_enough(connect, reply):
+def test_one_end_mark_is_enough(connect_openai, reply):
     """A finish reason or [DONE] makes an answer whole, and then a broken connection is none of its matter."""
     with capture() as captured, ScriptedServer([reply]) as server:
         with contextlib.suppress(Exception):  # a closed connection is the user's matter all the same
-            connect(server).take()
+            connect_openai(server).take()
     (span,) = captured.spans
 
     assert (span.status, semconv.OUTCOME in span.attributes) == ("unset", False)
 
 
 @pytest.mark.parametrize("how", [Close(), Reset()])
-def test_a_connection_that_breaks_is_truncated(connect, how):
+def test_a_connection_that_breaks_is_truncated(connect_openai, how):
     """The transport's exception reaches the user, and the span is truncated."""
     with capture() as captured, ScriptedServer([[head(), piece(event(delta("a"))), how]]) as server:
         with pytest.raises(BROKEN):
-            connect(server).take()
+            connect_openai(server).take()
     (span,) = captured.spans
 
     assert (span.status, span.attributes[semconv.OUTCOME]) == ("error", "truncated")
 
 
-def test_a_stream_that_stalls_is_an_error(connect):
+def test_a_stream_that_stalls_is_an_error(connect_openai):
     """A timeout inside a stream is an error, with the chunks before it delivered."""
     with capture() as captured, ScriptedServer([[head(), piece(event(delta("a"))), AwaitClose()]]) as server:
         with pytest.raises(BROKEN):
-            connect(server, timeout=0.2).take()
+            connect_openai(server, timeout=0.2).take()
     (span,) = captured.spans
 
     assert (span.status, span.attributes[semconv.STREAM_ITEMS]) == ("error", 1)
     assert semconv.OUTCOME not in span.attributes
 
 
-def test_a_refused_call_is_an_error_with_its_status(connect):
+def test_a_refused_call_is_an_error_with_its_status(connect_openai):
     """The client's own exception object, unwrapped, and the HTTP status on the span."""
     refusal = answer({"error": {"message": "no such model"}}, "404 Not Found")
     with capture() as captured, ScriptedServer([refusal]) as server:
         with pytest.raises(openai.NotFoundError) as caught:
-            connect(server).chat(stream=True)
+            connect_openai(server).chat(stream=True)
     (span,) = captured.spans
 
     assert caught.value.status_code == 404
@@ -243,14 +229,14 @@ def test_a_refused_call_is_an_error_with_its_status(connect):
     assert (span.attributes[semconv.HTTP_STATUS], span.attributes[semconv.ATTEMPTS]) == (404, 1)
 
 
-def test_a_chunk_that_is_no_json_is_an_error(connect):
+def test_a_chunk_that_is_no_json_is_an_error(connect_openai):
     """What the client raises over a broken event is the call's error."""
     with (
         capture() as captured,
         ScriptedServer([stream(event(delta("a")), b"data: {broken\n\n", DONE)]) as server,
     ):
         with pytest.raises(ValueError, match=r"Expecting"):
-            connect(server).take()
+            connect_openai(server).take()
 
     assert captured.spans[0].status == "error"
 
@@ -258,22 +244,22 @@ def test_a_chunk_that_is_no_json_is_an_error(connect):
 # --- Raw ---------------------------------------------------------------------------------------------------
 
 
-def test_a_raw_stream_that_is_left_early_is_abandoned(connect):
+def test_a_raw_stream_that_is_left_early_is_abandoned(connect_openai):
     """`with_streaming_response`, left after one line."""
     with capture() as captured, ScriptedServer([ENDLESS]) as server:
-        assert len(connect(server).read(1, stream=True)) == 1
+        assert len(connect_openai(server).read(1, stream=True)) == 1
         assert server.requests[0].hung_up.wait(5)
 
     assert captured.spans[0].attributes[semconv.OUTCOME] == "abandoned"
 
 
-def test_a_helper_that_is_left_early_is_abandoned(connect):
+def test_a_helper_that_is_left_early_is_abandoned(connect_openai):
     """`chat.completions.stream`, left after one event."""
     with capture() as captured, ScriptedServer([ENDLESS]) as server:
         path = "chat.completions.stream"
-        if not hasattr(connect(server).client.chat.completions, "stream"):
+        if not hasattr(connect_openai(server).client.chat.completions, "stream"):
             path = "beta.chat.completions.stream"
-        assert connect(server).consume(path, 1, model="tiny", messages=MESSAGES)
+        assert connect_openai(server).consume(path, 1, model="tiny", messages=MESSAGES)
         assert server.requests[0].hung_up.wait(5)
 
     assert captured.spans[0].attributes[semconv.OUTCOME] == "abandoned"
@@ -334,10 +320,10 @@ def test_many_calls_at_once_are_told_apart():
     assert sent == {span.trace_id for span in captured.spans}
 
 
-def test_an_answer_without_a_stream_is_still_an_answer(connect):
+def test_an_answer_without_a_stream_is_still_an_answer(connect_openai):
     """A server that ignores `stream` and sends one JSON object: no tokens are made up."""
     with capture() as captured, ScriptedServer([answer(message("Hello"))]) as server:
-        assert connect(server).take() == []
+        assert connect_openai(server).take() == []
     (span,) = captured.spans
 
     assert span.attributes[semconv.OUTPUT_TOKENS] == 2

@@ -6,7 +6,7 @@ import inspect
 
 import openai
 import pytest
-from openai_drivers import MESSAGES, Awaiting, Blocking, texts
+from openai_drivers import MESSAGES, texts
 from servers import DONE, ScriptedServer, answer, delta, event, message, stream, usage
 
 import hotspan
@@ -15,20 +15,6 @@ from hotspan.tracer import semconv
 
 HELLO = stream(event(delta("", role="assistant")), event(delta("Hi")), event(delta(finish="stop")), DONE)
 CLIENTS = [openai.OpenAI, openai.AsyncOpenAI]
-
-
-@pytest.fixture(params=[Blocking, Awaiting])
-def connect(request):
-    """A maker of traced clients, which are closed after the test."""
-    opened = []
-
-    def make(server, **options):
-        opened.append(request.param(server.url, **options))
-        return opened[-1]
-
-    yield make
-    for driver in opened:
-        driver.close()
 
 
 # --- The client --------------------------------------------------------------------------------------------
@@ -45,10 +31,10 @@ def test_the_client_is_the_same_object(kind):
     assert (inspect.signature(client.request), inspect.iscoroutinefunction(client.request)) == before
 
 
-def test_tracing_twice_is_tracing_once(connect):
+def test_tracing_twice_is_tracing_once(connect_openai):
     """A client that is traced again makes one span a call."""
     with capture() as captured, ScriptedServer([answer(message())]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         assert hotspan.trace_openai(driver.client) is driver.client
         driver.chat()
 
@@ -67,10 +53,10 @@ def test_resources_that_were_taken_before_are_traced():
 
 
 @pytest.mark.parametrize("how", ["with_options", "copy"])
-def test_copies_of_a_client_are_traced(connect, how):
+def test_copies_of_a_client_are_traced(connect_openai, how):
     """Copies share the connections; each call of each is one span with one attempt."""
     with capture() as captured, ScriptedServer([answer(message())]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         other = getattr(driver.client, how)(timeout=5)
         assert type(other) is type(driver.client)
         driver.client, first = other, driver.client
@@ -116,10 +102,10 @@ def test_what_is_no_client_is_refused(what):
 
 
 @pytest.mark.parametrize("read", ["with_streaming_response", "stream"])
-def test_every_way_to_read_a_stream(connect, read):
+def test_every_way_to_read_a_stream(connect_openai, read):
     """Raw lines and the helper's events are what they are, and the call is recorded all the same."""
     with capture() as captured, ScriptedServer([HELLO]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         if read == "stream":
             beta = hasattr(driver.client.chat.completions, "stream")
             path = "chat.completions.stream" if beta else "beta.chat.completions.stream"
@@ -135,11 +121,11 @@ def test_every_way_to_read_a_stream(connect, read):
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_raw_responses_keep_their_faces(connect, streamed):
+def test_raw_responses_keep_their_faces(connect_openai, streamed):
     """`with_raw_response` gives headers, status and `parse`, of a stream a `Stream`."""
     reply = HELLO if streamed else answer(message("Hello"), x_request_id="r1")
     with capture() as captured, ScriptedServer([reply]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         response, parsed = driver.raw(**({"stream": True} if streamed else {}))
         assert response.status_code == 200
         assert response.headers["content-type"]
@@ -151,16 +137,16 @@ def test_raw_responses_keep_their_faces(connect, streamed):
     assert captured.spans[0].status == "unset"
 
 
-def test_a_whole_answer_as_a_streaming_response(connect):
+def test_a_whole_answer_as_a_streaming_response(connect_openai):
     """`with_streaming_response` of a call that is not streamed: its body is read by the user."""
     with capture() as captured, ScriptedServer([answer(message("Hello"))]) as server:
-        lines = connect(server).read()
+        lines = connect_openai(server).read()
 
     assert "Hello" in "".join(lines)
     assert captured.spans[0].attributes[semconv.OUTPUT_TOKENS] == 2
 
 
-def test_parse_is_a_call(connect):
+def test_parse_is_a_call(connect_openai):
     """`chat.completions.parse` with a pydantic model gives the model."""
     import pydantic  # noqa: PLC0415 - comes with openai
 
@@ -168,7 +154,7 @@ def test_parse_is_a_call(connect):
         word: str
 
     with capture() as captured, ScriptedServer([answer(message('{"word": "yes"}'))]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         has_it = hasattr(driver.client.chat.completions, "parse")
         path = "chat.completions.parse" if has_it else "beta.chat.completions.parse"
         parsed = driver.call(path, model="tiny", messages=MESSAGES, response_format=Answer)
@@ -180,11 +166,11 @@ def test_parse_is_a_call(connect):
 # --- Usage, when it is asked for ---------------------------------------------------------------------------
 
 
-def test_usage_is_asked_for_and_its_chunk_hidden(connect):
+def test_usage_is_asked_for_and_its_chunk_hidden(connect_openai):
     """`usage=True` asks for counts where the caller does not, and shows only what he asked for."""
     reply = stream(event(delta("a", finish="stop")), event(usage(5, 7)), DONE)
     with capture() as captured, ScriptedServer([reply]) as server:
-        driver = connect(server, usage=True)
+        driver = connect_openai(server, usage=True)
         assert texts(driver.take()) == ["a"]
         assert driver.take(stream_options={"include_usage": True})[-1].usage.completion_tokens == 7
         driver.take(stream_options={"include_usage": False})
@@ -198,11 +184,11 @@ def test_usage_is_asked_for_and_its_chunk_hidden(connect):
     assert captured.spans[0].attributes[semconv.OUTPUT_TOKENS] == 7
 
 
-def test_the_users_own_options_are_not_changed(connect):
+def test_the_users_own_options_are_not_changed(connect_openai):
     """What the caller passed in is as it was."""
     options, messages = {"continuous_usage_stats": False}, [dict(MESSAGES[0])]
     with capture(), ScriptedServer([HELLO]) as server:
-        driver = connect(server, usage=True)
+        driver = connect_openai(server, usage=True)
         driver.gather("chat.completions.create", model="t", messages=messages, stream_options=options)
 
     assert (options, messages) == ({"continuous_usage_stats": False}, MESSAGES)
@@ -212,7 +198,7 @@ def test_the_users_own_options_are_not_changed(connect):
 # --- Compressed bodies, hostile arguments ------------------------------------------------------------------
 
 
-def test_a_compressed_stream_is_read_from_its_items(connect):
+def test_a_compressed_stream_is_read_from_its_items(connect_openai):
     """Bytes that the HTTP client has to unpack first are not read; the items that come of them are."""
     import gzip  # noqa: PLC0415 - of this one test
 
@@ -221,7 +207,7 @@ def test_a_compressed_stream_is_read_from_its_items(connect):
     reply = answer(body, content_encoding="gzip")
     reply[0] = reply[0].replace(b"application/json", b"text/event-stream")
     with capture() as captured, ScriptedServer([reply]) as server:
-        assert texts(connect(server).take()) == ["", "Hi", None]
+        assert texts(connect_openai(server).take()) == ["", "Hi", None]
     (span,) = captured.spans
 
     assert (span.status, span.attributes[semconv.CHUNKS]) == ("unset", 1)
@@ -235,10 +221,10 @@ class Hostile:
         raise RuntimeError
 
 
-def test_an_argument_that_cannot_be_sent_fails_as_it_would(connect):
+def test_an_argument_that_cannot_be_sent_fails_as_it_would(connect_openai):
     """The client's own complaint, and one error span."""
     with capture() as captured, ScriptedServer([HELLO]) as server:
-        driver = connect(server)
+        driver = connect_openai(server)
         with pytest.raises(TypeError):
             driver.chat(temperature=Hostile())
 
