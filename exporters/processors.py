@@ -86,7 +86,7 @@ class ProviderExporter(ProcessorExporter):
         # The SDK has no public way to its processors; all of them are behind this one.
         # Logfire's provider is a wrapper, which has the SDK's as its `provider`.
         wrapped = getattr(provider, "provider", None)
-        inner = wrapped if isinstance(wrapped, TracerProvider) else provider
+        inner: Any = wrapped if isinstance(wrapped, TracerProvider) else provider
         processor = getattr(inner, "_active_span_processor", None)
         if not isinstance(processor, SpanProcessor):
             msg = (
