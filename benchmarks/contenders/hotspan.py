@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contenders.harness.target import Target
 
 TITLE = "**Hotspan**"
-PACKAGES = ("{root}",)
+PACKAGES = ("{root}", "openai<3")
 TARGETS = ("drop", "file", "otlp", "hang")
 NOTES = {
     "sync": "it writes a file meanwhile, in all rows of the calling thread: it has no exporter that drops"
@@ -66,3 +66,8 @@ def stream(fn: Callable[[int], Iterator[str]]) -> Callable[[int], Iterator[str]]
 def stream_async(fn: Callable[[int], AsyncIterator[str]]) -> Callable[[int], AsyncIterator[str]]:
     """Return the asynchronous generator function `fn` as a generation: every chunk is stamped."""
     return hotspan.generation(fn)
+
+
+def openai_client(client: Any) -> Any:
+    """Return the client, traced."""
+    return hotspan.trace_openai(client)

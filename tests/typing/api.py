@@ -109,3 +109,10 @@ result = hotspan.flush(timeout=1.0)
 assert_type(result.ok, bool)
 assert_type(result.exported + result.lost, int)
 assert_type(hotspan.shutdown(), hotspan.FlushResult)
+
+
+class Client:
+    """Any client: tracing one returns its type."""
+
+
+assert_type(hotspan.trace_openai(Client(), usage=True), Client)

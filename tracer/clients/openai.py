@@ -114,15 +114,13 @@ def trace_openai(client: C, *, usage: bool = False) -> C:
 
 def _is_async(client: object) -> bool:
     openai: Any = sys.modules.get("openai")
-    kinds = getattr(openai, "OpenAI", None), getattr(openai, "AsyncOpenAI", None)
-    if None not in kinds:
-        if isinstance(client, kinds[1]):
-            return True
-        if isinstance(client, kinds[0]):
-            return False
-    elif openai is None and importlib.util.find_spec("openai") is None:
+    if openai is None and importlib.util.find_spec("openai") is None:
         msg = "trace_openai needs the openai package: pip install 'hotspan[openai]'"
         raise MissingDependencyError(msg)
+    if isinstance(client, getattr(openai, "AsyncOpenAI", ())):
+        return True
+    if isinstance(client, getattr(openai, "OpenAI", ())):
+        return False
     msg = f"trace_openai({client!r}): expected an openai.OpenAI or AsyncOpenAI client (openai 1 or newer)"
     raise ConfigurationError(msg)
 

@@ -43,7 +43,7 @@ class Pace:
     def take_place(self, stream: Any) -> bool:
         """Pace a `Stream` or `AsyncStream`; False for what is neither (a raw response)."""
         # The iterator has had this name since version 1.0; without it there is no pace, and all else stays.
-        source = getattr(stream, "__dict__", {}).get("_iterator")
+        source: Any = getattr(stream, "__dict__", {}).get("_iterator")
         if hasattr(source, "__anext__"):
             stream._iterator = _AsyncSteps(self, source)  # noqa: SLF001 - see above
         elif hasattr(source, "__next__"):

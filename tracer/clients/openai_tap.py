@@ -215,7 +215,7 @@ def _ignore(_stamp_ns: int, _piece: bytes) -> None:
 def tap(response: Any, call: OpenAICall, show: Callable[[int, bytes], None] | None) -> bool:
     """Put a tap in the place of a response's byte stream; False for a stream of unknown kind."""
     source = response.stream
-    kind = _tap_class(type(source), is_async=call.is_async)
+    kind = _tap_class(type(source), is_async=call.is_async)  # type: ignore[arg-type]  # a class is hashable
     if kind is None:
         return False
     network = _stamped(response.extensions.get("network_stream"), call.attempt.headers_ns)
@@ -232,7 +232,7 @@ def tap(response: Any, call: OpenAICall, show: Callable[[int, bytes], None] | No
 
 
 @functools.cache
-def _tap_class(kind: type, *, is_async: bool) -> type[Tap] | None:
+def _tap_class(kind: Any, *, is_async: bool) -> type[Tap] | None:
     """Return a tap that is a byte stream to the HTTP library that `kind` comes from: httpx, or httpx2."""
     name, own = ("AsyncByteStream", _AsyncTap) if is_async else ("SyncByteStream", _SyncTap)
     for base in kind.__mro__:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 
 import openai
 import pytest
@@ -96,6 +97,14 @@ def test_what_is_no_client_is_refused(what):
     """One sentence that says what was expected."""
     with pytest.raises(hotspan.ConfigurationError, match=r"expected an openai\.OpenAI"):
         hotspan.trace_openai(what)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    """One sentence that says what to install."""
+    monkeypatch.setitem(sys.modules, "openai", None)
+
+    with pytest.raises(hotspan.MissingDependencyError, match=r"hotspan\[openai\]"):
+        hotspan.trace_openai(object())
 
 
 # --- Streams -----------------------------------------------------------------------------------------------
