@@ -1,12 +1,15 @@
 """Spans to any OTLP backend (Jaeger, an OpenTelemetry Collector, …) by OpenTelemetry's own exporters.
 
-What is done here: records become what those exporters take, a large batch becomes several requests, and a
-failure becomes one exception that says how much was lost and why.
+What is done here: records become bytes (`otlp_wire`) in as many requests as their size asks for, and a
+failure becomes one exception that says how much was lost and why.  Connection, retries and time-outs are
+those of OpenTelemetry's exporters.  They have no public way in for bytes; where the private one is not there,
+they are given SDK spans, which they encode themselves.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+import threading
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from opentelemetry.sdk.trace.export import SpanExportResult
@@ -14,10 +17,11 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from hotspan.exporters.otlp_quiet import quiet, reason
 from hotspan.exporters.otlp_settings import GRPC, checked_endpoint, checked_protocol, port_hint
 from hotspan.exporters.otlp_spans import SpanConverter, size_of
+from hotspan.exporters.otlp_wire import Packed, Part, parts_of
 from hotspan.tracer.errors import ConfigurationError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import requests
     from opentelemetry.sdk.trace import ReadableSpan
@@ -83,18 +87,23 @@ class OtlpExporter:
             raise ConfigurationError(msg)
         self.protocol = checked_protocol(protocol)
         self.endpoint = checked_endpoint(endpoint, self.protocol)
-        self._converter = SpanConverter()
-        self._stopped = False
+        self._stopped = threading.Event()
         self._sender = self._make_sender(dict(headers) if headers else None, timeout_s)
+        self._converter = SpanConverter()
+        self._send_bytes = _way_for_bytes(self._sender)
 
-    def export(self, spans: Sequence[SpanRecord], /) -> None:
+    def pack(self, spans: Sequence[SpanRecord], /) -> Packed | Sequence[SpanRecord]:
+        """Return the spans as they wait best for `export`: as bytes, a tenth as large."""
+        return spans if self._send_bytes is None else Packed(spans, MAX_REQUEST_BYTES)
+
+    def export(self, spans: Packed | Sequence[SpanRecord], /) -> None:
         """Send the spans, in as many requests as their size asks for; one that fails does not stop the rest.
 
         Raises:
             OtlpExportError: Some were not delivered; says how many and why.
         """
         n_lost, why = 0, ""
-        for part in _parts(spans):
+        for part in self._parts(spans):
             failure = self._send(part)
             if failure is not None:
                 n_lost, why = n_lost + len(part), failure
@@ -106,22 +115,33 @@ class OtlpExporter:
 
     def shutdown(self) -> None:
         """Stop: a retry's pause ends at once, and no further span is sent."""
-        if not self._stopped:
-            self._stopped = True
+        if not self._stopped.is_set():
+            self._stopped.set()
             self._sender.shutdown()
 
-    def _send(self, spans: Sequence[SpanRecord]) -> str | None:
+    def _parts(self, spans: Packed | Sequence[SpanRecord]) -> Iterator[Part | list[SpanRecord]]:
+        if isinstance(spans, Packed):
+            return iter(spans.parts)
+        return _parts(spans) if self._send_bytes is None else parts_of(spans, MAX_REQUEST_BYTES)
+
+    def _send(self, part: Part | list[SpanRecord]) -> str | None:
         """Send one request; return why it failed, or None."""
-        if self._stopped:
+        if self._stopped.is_set():
             return _SHUT_DOWN
         with quiet() as said:
             try:
-                result = self._sender.export([self._converter.convert(span) for span in spans])
+                delivered = self._deliver(part)
             except ValueError:  # gRPC's word for a channel that was closed meanwhile
-                if self._stopped:
+                if self._stopped.is_set():
                     return _SHUT_DOWN
                 raise
-        return None if result is SpanExportResult.SUCCESS else reason(said)
+        return None if delivered else reason(said)
+
+    def _deliver(self, part: Part | list[SpanRecord]) -> bool:
+        if isinstance(part, Part):
+            return self._send_bytes is not None and self._send_bytes(part)
+        spans = [self._converter.convert(span) for span in part]
+        return self._sender.export(spans) is SpanExportResult.SUCCESS
 
     def _make_sender(self, headers: dict[str, str] | None, timeout_s: float | None) -> _Sender:
         make = _grpc_sender if self.protocol == GRPC else _http_sender
@@ -130,6 +150,15 @@ class OtlpExporter:
         except ImportError as error:
             msg = f"OTLP over {self.protocol} needs one more package: pip install opentelemetry-exporter-otlp"
             raise MissingDependencyError(msg) from error
+
+
+def _way_for_bytes(sender: _Sender) -> Callable[[Part], bool] | None:
+    """Return what sends bytes by the exporter's own connection, or None where there is no such way."""
+    take_part = getattr(sender, "export_part", None)  # ours, see `_grpc_sender`
+    if take_part is not None:
+        return take_part  # type: ignore[no-any-return]  # as it is declared there
+    post = getattr(getattr(sender, "_client", None), "export", None)
+    return None if post is None else lambda part: bool(post(part.data).success)
 
 
 def _http_sender(endpoint: str, headers: dict[str, str] | None, timeout_s: float | None) -> _Sender:
@@ -158,7 +187,27 @@ def _grpc_sender(endpoint: str, headers: dict[str, str] | None, timeout_s: float
 
     lowered = {key.lower(): value for key, value in headers.items()} if headers else None
     insecure = urlsplit(endpoint).scheme == "http"
-    return OTLPSpanExporter(endpoint, insecure=insecure, headers=lowered, timeout=timeout_s)
+    is_known = hasattr(OTLPSpanExporter, "_translate_data")
+    kind: Any = _taking_bytes(OTLPSpanExporter) if is_known else OTLPSpanExporter
+    return kind(endpoint, insecure=insecure, headers=lowered, timeout=timeout_s)  # type: ignore[no-any-return]  # as the class it is made of
+
+
+def _taking_bytes(base: Any) -> Any:
+    """Return OpenTelemetry's gRPC exporter such that it also takes what is encoded already."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 -- with gRPC alone
+        ExportTraceServiceRequest,
+    )
+
+    class Taking(base):  # type: ignore[misc]  # a class that is not always there
+        def _translate_data(self, data: Any) -> Any:
+            if isinstance(data, Part):
+                return ExportTraceServiceRequest.FromString(data.data)
+            return super()._translate_data(data)
+
+        def export_part(self, part: Part) -> bool:
+            return self.export(part) is SpanExportResult.SUCCESS
+
+    return Taking
 
 
 def _parts(spans: Sequence[SpanRecord]) -> Iterator[list[SpanRecord]]:

@@ -26,7 +26,9 @@ GRACE_S: Final = 0.2  # beyond the deadline, for a thread to see that it is to s
 class Exporter(Protocol):
     """Where spans go.  Called from one thread only, its channel's.
 
-    It may also have `report_lost(n_spans)`, which writes a loss down where the spans would have been.
+    It may also have `report_lost(n_spans)`, which writes a loss down where the spans would have been, and
+    `pack(spans)`, called from the recorder's thread: it returns what `export` is given instead of the spans,
+    smaller while it waits; its `len` is the number of spans.
     """
 
     def export(self, spans: Sequence[SpanRecord], /) -> None:
@@ -53,6 +55,7 @@ class Channel:
         self._n_unwritten = 0  # lost, and not yet written down by the exporter
         self._report: Callable[[int], None] | None = getattr(exporter, "report_lost", None)
         self._report_due = False
+        self._pack: Callable[[Sequence[SpanRecord]], Any] | None = getattr(exporter, "pack", None)
         self._queue: deque[Sequence[SpanRecord]] = deque()
         self._n_waiting = 0  # queued, or being delivered
         self._changed = threading.Condition()
@@ -64,6 +67,8 @@ class Channel:
 
     def put(self, batch: Sequence[SpanRecord]) -> None:
         """Queue the batch, or count it as lost when the queue is full."""
+        if self._pack is not None:
+            batch = self._attempt_to_pack(self._pack, batch)
         with self._changed:
             fits = not self._stopping and self._n_waiting + len(batch) <= MAX_WAITING
             if fits:
@@ -143,6 +148,11 @@ class Channel:
             self._report_due = written and self._n_unwritten > 0
             self._n_waiting = max(0, self._n_waiting - len(batch))  # 0 already, when `stop` gave up waiting
             self._changed.notify_all()
+
+    def _attempt_to_pack(self, pack: Callable[..., Any], batch: Sequence[SpanRecord]) -> Any:
+        # What cannot be packed is given to the exporter as it is: that it is refused there is counted.
+        packed: list[Any] = []
+        return packed[0] if self._attempt(lambda: packed.append(pack(batch))) is None else batch
 
     def _attempt(self, action: Callable[..., Any], *args: Any) -> Exception | None:
         """Return what the exporter raised, which is said once."""
