@@ -46,13 +46,15 @@ def fits(key: str, own: Mapping[str, Any], constants: Mapping[str, Any]) -> bool
 
 def finish(attributes: dict[str, Any]) -> None:
     """Make good what was put off when the attributes were set: bounds of text and integers, keys as text."""
-    for key, value in list(attributes.items()):
+    odd = []
+    for key, value in attributes.items():
         kind = type(value)
         is_good = len(value) <= MAX_TEXT if kind is str else kind is not int or MIN_INT <= value <= MAX_INT
-        if type(key) is not str:
-            attributes[key_text(key)] = coerce(key_text(key), attributes.pop(key), attributes)
-        elif not is_good:
-            attributes[key] = coerce(key, value, attributes)
+        if not is_good or type(key) is not str:
+            odd.append(key)
+    for key in odd:
+        name = key_text(key)
+        attributes[name] = coerce(name, attributes.pop(key), attributes)
 
 
 def key_text(key: object) -> str:
