@@ -25,6 +25,23 @@ if TYPE_CHECKING:
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
+class Lines:
+    """Spans that wait to be written, as text.
+
+    Attributes:
+        data: Lines of OTLP/JSON.
+    """
+
+    __slots__ = ("_n_spans", "data")
+
+    def __init__(self, spans: Sequence[SpanRecord]) -> None:
+        self._n_spans = len(spans)
+        self.data = "".join(otlp_json.lines(spans)).encode()
+
+    def __len__(self) -> int:
+        return self._n_spans
+
+
 class FileExporter:
     """Appends spans to a file of OTLP/JSON lines.
 
@@ -53,7 +70,11 @@ class FileExporter:
         except OSError as error:
             raise ConfigurationError(_why_not(self.path, error)) from error
 
-    def export(self, spans: Sequence[SpanRecord]) -> None:
+    def pack(self, spans: Sequence[SpanRecord]) -> Lines:
+        """Return the spans as the text that is written; then a batch waits for the disk alone."""
+        return Lines(spans)
+
+    def export(self, spans: Lines | Sequence[SpanRecord]) -> None:
         """Append the spans, in one write.
 
         Raises:
@@ -61,7 +82,7 @@ class FileExporter:
                 this batch was removed again.
         """
         if spans:
-            self._append("".join(otlp_json.lines(spans)))
+            self._append((spans if isinstance(spans, Lines) else Lines(spans)).data)
 
     def report_lost(self, n_spans: int) -> None:
         """Append a line that tells every later reader of the file that this process lost spans.
@@ -71,13 +92,12 @@ class FileExporter:
         """
         if n_spans > 0:
             attributes = {semconv.PROCESS_PID: os.getpid(), semconv.LOST_SPANS: n_spans}
-            self._append(otlp_json.resource_line(Resource(attributes)))
+            self._append(otlp_json.resource_line(Resource(attributes)).encode())
 
     def shutdown(self) -> None:
         """Do nothing: what was exported is in the file, and no descriptor is held."""
 
-    def _append(self, text: str) -> None:
-        data = text.encode()
+    def _append(self, data: bytes) -> None:
         with _locked(self.path) as file:
             _write(file, b"\n" + data if _ends_inside_a_line(file) else data)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("hotspan")
 
-MAX_BUFFERED: Final = 100_000  # finished spans that wait for the drain thread
+MAX_BUFFERED: Final = 200_000  # finished spans that wait for the drain thread, some 700 bytes each
 MAX_BATCH: Final = 2_048
 INTERVAL_S: Final = 0.1
 
