@@ -13,6 +13,7 @@ import pytest
 
 import hotspan
 from hotspan.tracer import channel, faults, recorder
+from hotspan.tracer import span as spans
 from hotspan.tracer.config import Settings, recording_to
 from hotspan.tracer.record import SpanRecord
 
@@ -98,6 +99,21 @@ def test_started_is_delivered_plus_lost(sink, max_buffered, monkeypatch):
     assert len(sink.ids) == len(set(sink.ids)) == result.exported
     assert sink.lost == result.lost
     assert result.ok == (result.lost == 0)
+
+
+def test_the_buffer_stays_within_its_bound(monkeypatch):
+    """While nothing is drained, no more spans are kept than the bound and what starts between two looks."""
+    monkeypatch.setattr(recorder, "MAX_BUFFERED", 100)
+    with recording_to(Sink(), QUIET) as running:
+        with running._draining:  # noqa: SLF001 - nothing public keeps the thread from draining
+            for _ in range(3_000):
+                with hotspan.step():
+                    pass
+            n_kept = len(running._buffer)  # noqa: SLF001 - the bound is of this
+        result = running.flush(30)
+
+    assert n_kept <= 100 + spans.CHECK_EVERY
+    assert (result.exported, result.lost) == (n_kept, 3_000 - n_kept)
 
 
 def test_exporters_do_not_wait_for_each_other():
