@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hotspan.analysis.model import Finding, Report, Severity, StageRow
+from hotspan.analysis.model import Finding, GenerationSummary, Report, Severity, StageRow
 from hotspan.tracer import semconv
 
 _ORDER: Final[dict[Severity, int]] = {"critical": 0, "warning": 1, "info": 2}
@@ -58,6 +58,10 @@ def percent(ratio: float) -> str:
 def milliseconds(ns: float) -> float:
     """Return a time for an evidence field that ends in `_ms`."""
     return round(ns / _NS_PER_MS, 3)
+
+
+def _optional_ms(ns: float | None) -> float | None:
+    return None if ns is None else milliseconds(ns)
 
 
 def _row(report: Report, stage: str) -> StageRow | None:
@@ -261,16 +265,48 @@ def _unattributed(report: Report) -> Iterator[Finding]:
 
 
 def _buffered(report: Report) -> Iterator[Finding]:
-    n, n_ok = report.generation.n_buffered, report.generation.status.get("ok", 0)
+    generation = report.generation
+    n, n_ok = generation.n_buffered, generation.status.get("ok", 0)
     if n and n >= _WORTHWHILE * n_ok:  # a one-token answer comes in one piece, too
-        yield Finding(
-            "stream-buffered",
-            "warning",
-            f"{n} of {n_ok} answers were streamed and came in one piece: the time to their first token is "
-            "that of the last one.",
-            {"buffered_calls": n, "against": {"ok_calls": n_ok}},
-            "Turn off buffering in the proxy or gateway between client and engine.",
+        yield (
+            _late_in_one_piece(generation, n, n_ok)
+            if generation.n_buffered_decoded
+            else _in_one_piece(n, n_ok)
         )
+
+
+def _late_in_one_piece(generation: GenerationSummary, n: int, n_ok: int) -> Finding:
+    """Say what the engine's own account leaves possible: its tokens were not made in one piece."""
+    decoded = generation.n_buffered_decoded
+    return Finding(
+        "stream-buffered",
+        "warning",
+        f"{n} of {n_ok} answers were streamed and came in one piece, though the engine made the tokens of "
+        f"{decoded} of them one after the other: the client or the server process may have been starved of "
+        "CPU, or a proxy may hold the stream back.",
+        {
+            "buffered_calls": n,
+            "buffered_calls_with_engine_decode": decoded,
+            "mean_ttft_ms": _optional_ms(generation.buffered_ttft_ns),
+            "mean_engine_first_token_ms": _optional_ms(generation.buffered_engine_wait_ns),
+            "mean_engine_decode_ms": _optional_ms(generation.buffered_decode_ns),
+            "against": {"ok_calls": n_ok},
+        },
+        "Check the CPU load of the client and of the server while they run (top); only if both have CPU to "
+        "spare, look for a proxy or gateway between them that buffers.",
+    )
+
+
+def _in_one_piece(n: int, n_ok: int) -> Finding:
+    return Finding(
+        "stream-buffered",
+        "warning",
+        f"{n} of {n_ok} answers were streamed and came in one piece: the time to their first token is that "
+        "of the last one.",
+        {"buffered_calls": n, "against": {"ok_calls": n_ok}},
+        "Possible causes: a proxy, gateway or server that collects the answer before it sends it, or a "
+        "client that was too busy to read. The engine's own spans would tell them apart.",
+    )
 
 
 def _sequential(report: Report) -> Iterator[Finding]:

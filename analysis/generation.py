@@ -83,11 +83,17 @@ def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Ph
         status["cancelled" if outcome == "interrupted" else outcome] += 1
     tpots = [tpot for call in succeeded if (tpot := tpot_ns(call)) is not None]
     phases = [one for _, one in accounts]
+    buffered = [call for call in succeeded if call.last.attributes.get(semconv.BUFFERED) is True]
+    decoded = [call for call in buffered if call.engine is not None and call.engine.decode_ns]
     return GenerationSummary(
         n_calls=len(calls),
         n_attempts=sum(call.n_attempts for call in calls),
         status=dict(status),
-        n_buffered=sum(call.last.attributes.get(semconv.BUFFERED) is True for call in succeeded),
+        n_buffered=len(buffered),
+        n_buffered_decoded=len(decoded),
+        buffered_decode_ns=_mean(call.engine and call.engine.decode_ns for call in decoded),
+        buffered_engine_wait_ns=_mean(_engine_wait_ns(call.engine) for call in decoded),
+        buffered_ttft_ns=_mean(_number(call.last, semconv.TTFT_NS) for call in decoded),
         ttfb_ns=distribution([ns for call in succeeded if (ns := ttfb_ns(call)) is not None]),
         ttft_ns=_distribution_of(succeeded, semconv.TTFT_NS),
         time_to_first_answer_ns=_distribution_of(succeeded, semconv.TTFA_NS),
@@ -98,6 +104,18 @@ def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Ph
         phases_ns=_phase_means(phases),
         phase_sources=_phase_sources(phases),
     )
+
+
+def _engine_wait_ns(engine: EngineAccount | None) -> int | None:
+    """Return the engine's own time to the first token: queue and prefill."""
+    if engine is None or engine.prefill_ns is None:
+        return None
+    return (engine.queue_ns or 0) + engine.prefill_ns
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def ttfb_ns(call: ModelCall) -> float | None:

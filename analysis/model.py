@@ -245,6 +245,10 @@ class GenerationSummary:
         default_factory=lambda: {"ok": 0, "error": 0, "truncated": 0, "cancelled": 0, "abandoned": 0}
     )
     n_buffered: int = 0  # asked to stream, and the whole answer came in one read
+    n_buffered_decoded: int = 0  # of these, answers that the engine says it decoded over a time
+    buffered_decode_ns: float | None = None  # mean of that time, as the engine says
+    buffered_engine_wait_ns: float | None = None  # mean of the engine's own time to the first token of these
+    buffered_ttft_ns: float | None = None  # mean time to the first token of these, as the client measured
     ttfb_ns: Distribution | None = None
     ttft_ns: Distribution | None = None
     time_to_first_answer_ns: Distribution | None = None
@@ -262,6 +266,10 @@ class GenerationSummary:
             "attempts": self.n_attempts,
             "status": dict(self.status),
             "buffered": self.n_buffered,
+            "buffered_decoded": self.n_buffered_decoded,
+            "buffered_decode_mean_ms": _ms(self.buffered_decode_ns),
+            "buffered_engine_wait_mean_ms": _ms(self.buffered_engine_wait_ns),
+            "buffered_ttft_mean_ms": _ms(self.buffered_ttft_ns),
             "ttfb_ms": _dist_ms(self.ttfb_ns),
             "ttft_ms": _dist_ms(self.ttft_ns),
             "time_to_first_answer_ms": _dist_ms(self.time_to_first_answer_ns),

@@ -175,6 +175,33 @@ def test_a_rule_speaks_when_its_figures_say_so(report, expected):
     assert [finding.id for finding in findings(report)] == expected
 
 
+def test_a_stream_in_one_piece_blames_no_proxy_when_the_engine_decoded_over_time():
+    """The engine's own figures are given, CPU is checked first; without them every cause is a possibility."""
+    blind = replace(_phases(), n_buffered=4)
+    seen = replace(
+        blind,
+        n_buffered_decoded=3,
+        buffered_decode_ns=40.0 * MS,
+        buffered_engine_wait_ns=5.0 * MS,
+        buffered_ttft_ns=60.0 * MS,
+    )
+
+    (with_account,) = findings(_report(generation=seen))
+    (without,) = findings(_report(generation=blind))
+
+    assert "starved of CPU" in with_account.text
+    assert with_account.next_step.index("CPU") < with_account.next_step.index("proxy")
+    assert with_account.evidence == {
+        "buffered_calls": 4,
+        "buffered_calls_with_engine_decode": 3,
+        "mean_ttft_ms": 60.0,
+        "mean_engine_first_token_ms": 5.0,
+        "mean_engine_decode_ms": 40.0,
+        "against": {"ok_calls": 10},
+    }
+    assert without.next_step.startswith("Possible causes: a proxy, gateway or server")
+
+
 def test_the_most_severe_comes_first():
     """What spoils the figures is read before what they say."""
     report = _report(

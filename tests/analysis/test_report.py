@@ -251,6 +251,27 @@ def test_latencies_tokens_and_speed_come_from_the_calls_that_succeeded():
     assert report.evidence.models == ("tiny",)
 
 
+def test_an_answer_in_one_piece_is_set_against_the_engines_account():
+    """One call of which the engine says 20 + 5 ms to the first token and 15 ms of decoding; one without."""
+    spans = _ms(("request", 0, 100), ("chat", 0, 50, "request"), ("llm_request", 0, 40, "chat"))
+    stages = {"request": "request", "chat": "generation"}
+    client = {semconv.BUFFERED: True, semconv.TTFT_NS: 45 * MS, semconv.LAST_TOKEN_NS: 45 * MS}
+    engine = {
+        semconv.ENGINE_QUEUE_S: 0.02,
+        semconv.ENGINE_PREFILL_S: 0.005,
+        semconv.ENGINE_DECODE_S: 0.015,
+    }
+    seen = build_trace(*spans, stages=stages, attributes={"chat": client, "llm_request": engine})
+    blind = build_trace(*spans[:2], stages=stages, attributes={"chat": client}, trace_id="2")
+
+    found = analyse([seen, blind]).generation
+
+    assert (found.n_buffered, found.n_buffered_decoded) == (2, 1)
+    assert found.buffered_ttft_ns == 45 * MS
+    assert found.buffered_engine_wait_ns == 25 * MS
+    assert found.buffered_decode_ns == 15 * MS
+
+
 def test_the_writers_measure_of_its_own_cost_is_set_against_the_requests():
     """1 µs a span, 6 spans, a request of 100 ms: 0.006 %."""
     resource = Resource({semconv.OVERHEAD_NS: 1000, semconv.SAMPLE_RATIO: 0.5})

@@ -164,7 +164,7 @@ def test_failed_calls_are_counted_apart(full_report, by_hand):
     text = render(report, Screen(width=100))
     assert "Not in the percentiles: generation 5 errors, 1 cancelled; tool 1 error\n" in text
     assert "190 attempts for 182 calls   4 errors   1 truncated   1 cancelled   1 abandoned" in text
-    assert "2 streams arrived all at once (buffered on the way): the TTFT is the whole wait" in text
+    assert "2 streams arrived all at once: the TTFT is the whole wait" in text
 
 
 def test_estimates_and_absent_figures_are_marked(by_hand):
