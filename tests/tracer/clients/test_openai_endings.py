@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import signal
 import subprocess
 import sys
 
@@ -295,7 +296,10 @@ def test_a_stream_that_is_open_at_exit_is_written_once(tmp_path, how, code):
         command = [sys.executable, "-W", "ignore", "-c", PROGRAM, server.url, str(path), how]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
-    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "a\n", "")
+    # CPython 3.13.0 crashes at the end of this program also without Hotspan.
+    crash = {-signal.SIGSEGV} if sys.version_info[:3] == (3, 13, 0) else set()
+    assert ended.returncode in {code, *crash}
+    assert (ended.stdout, ended.stderr) == ("a\n", "")
     assert path.read_text().count('"chat tiny"') == 1
     assert "abandoned" in path.read_text()
 
