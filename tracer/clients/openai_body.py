@@ -82,21 +82,14 @@ _decode_embeddings: Final = msgspec.json.Decoder(_Embeddings).decode
 
 
 class _Pattern(NamedTuple):
-    """What stands around the text in a chunk that carries nothing else, as one event of a body."""
+    """What stands around the text in a chunk that carries nothing else, as one event of a body.
+
+    An event that begins and ends so, with some text and no quote between, is such a chunk: the text ends
+    where `after` begins, and there is no room for anything else.
+    """
 
     before: bytes
     after: bytes
-
-    def matches(self, event: bytes) -> bool:
-        """Return whether `event`, without its empty line, is such a chunk with some text."""
-        # No quote within: then the text ends where `after` begins, and nothing else is in between.
-        n_before, end = len(self.before), len(event) - len(self.after)
-        return (
-            end > n_before
-            and event.startswith(self.before)
-            and event.endswith(self.after)
-            and event.find(b'"', n_before, end) < 0
-        )
 
 
 class Body:
@@ -117,7 +110,7 @@ class Body:
         self._json: list[bytes] | None = [] if "json" in content_type else None
         self._has_vectors = has_vectors
         self._keep_text = keep_text
-        self._pattern: _Pattern | None = None
+        self._pattern = _Pattern(_NEVER, _NEVER)
         self._n_lessons = 0
         # The pattern for a piece that is one whole event; matches nothing while there is none, or in the
         # middle of an event.
@@ -127,7 +120,7 @@ class Body:
 
     def feed(self, stamp_ns: int, piece: bytes) -> None:
         """Take bytes that one read returned at `stamp_ns`; 0: not known when."""
-        # Hot: every chunk of an answer comes here.  The test is `_Pattern.matches`, without its call.
+        # Hot: every chunk of an answer comes here.
         if piece.startswith(self._before) and piece.endswith(self._after):
             end = len(piece) - self._n_after
             if end > self._n_before and piece.find(b'"', self._n_before, end) < 0:
@@ -152,46 +145,30 @@ class Body:
         if self._json is not None:
             self._json.append(piece)
             return
-        may_learn = b"\r" not in piece
-        for _ in range(_MAX_LESSONS):  # one event after the other, until there is a pattern for the others
-            if self._pattern is None and may_learn:
-                head, end, piece = piece.partition(_END)
-                self._parse(stamp_ns, head + end)
-        if self._pattern is not None and may_learn:
-            self._feed_many(stamp_ns, piece, self._pattern)
-        else:
+        if b"\r" in piece:
             self._parse(stamp_ns, piece)
+        else:
+            self._scan(stamp_ns, piece)
         self._expect()
 
-    def _feed_many(self, stamp_ns: int, piece: bytes, pattern: _Pattern) -> None:
-        """Take several events that came in one read, or the rest of one and those after it."""
+    def _scan(self, stamp_ns: int, piece: bytes) -> None:
+        """Take the events in a piece one by one: those that match the pattern are only counted."""
+        at = 0
         if not self._parser.is_between_events:
-            head, end, piece = piece.partition(_END)
-            self._parse(stamp_ns, head + end)
-        # before text after | before text after | … : between two of the seams is nothing but a text.
-        before, after = pattern.before, pattern.after + _END
-        first, *texts = piece.split(after + before)
-        if not texts:
-            self._feed_events(stamp_ns, piece, pattern)
-            return
-        last = texts.pop()
-        self._feed_events(stamp_ns, first + after, pattern)
-        for text in texts:
-            if text and b'"' not in text:
+            at = _end_of_event(piece, 0)
+            self._parse(stamp_ns, piece[:at])
+        before, after = self._pattern.before, self._pattern.after + _END
+        while at < len(piece) and not self._tokens.done_seen:
+            # Hot, as `feed`; nothing is cut out of the piece.
+            start = at + len(before)
+            end = piece.find(b'"', start) if piece.startswith(before, at) else 0
+            if end > start and piece.startswith(after, end):
                 self._note_text(stamp_ns)
+                at = end + len(after)
             else:
-                self._feed_events(stamp_ns, before + text + after, pattern)
-        self._feed_events(stamp_ns, before + last, pattern)
-
-    def _feed_events(self, stamp_ns: int, piece: bytes, pattern: _Pattern) -> None:
-        *events, rest = piece.split(_END)
-        for event in events:
-            if pattern.matches(event) and not self._tokens.done_seen:
-                self._note_text(stamp_ns)
-            else:
-                self._parse(stamp_ns, event + _END)
-        if rest:
-            self._parse(stamp_ns, rest)
+                end = _end_of_event(piece, at)
+                self._parse(stamp_ns, piece[at:end])
+                at, before, after = end, self._pattern.before, self._pattern.after + _END
 
     def _parse(self, stamp_ns: int, data: bytes) -> None:
         for event in self._parser.feed(data):
@@ -199,11 +176,10 @@ class Body:
 
     def _expect(self) -> None:
         """Set what the next piece is compared with."""
-        pattern = self._pattern
-        if pattern is None or self._tokens.done_seen or not self._parser.is_between_events:
+        if self._tokens.done_seen or not self._parser.is_between_events:
             self._before = self._after = _NEVER
         else:
-            self._before, self._after = pattern.before, pattern.after + _END
+            self._before, self._after = self._pattern.before, self._pattern.after + _END
         self._n_before, self._n_after = len(self._before), len(self._after)
 
     def _take_whole(self, content: bytes) -> None:
@@ -244,6 +220,12 @@ class Body:
         if self._n_lessons < _MAX_LESSONS:
             self._n_lessons += 1
             self._pattern = _pattern_of(data, text) or self._pattern
+
+
+def _end_of_event(piece: bytes, at: int) -> int:
+    """Return where the event ends that `at` is in, or the piece, if that comes first."""
+    found = piece.find(_END, at)
+    return len(piece) if found < 0 else found + len(_END)
 
 
 def _plain_text(data: bytes) -> str | None:
