@@ -253,7 +253,7 @@ def test_the_role_is_no_token(connect_openai):
         connect_openai(server).take()
     found = captured.spans[0].attributes
 
-    assert found[semconv.TTFT_NS] - found[semconv.TTFB_NS] >= 50_000_000
+    assert found[semconv.TTFT_NS] >= max(50_000_000, found[semconv.TTFB_NS])
 
 
 def test_tokens_that_came_in_one_read_share_one_stamp(connect_openai):
