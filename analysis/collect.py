@@ -27,6 +27,23 @@ _CANCELLED: frozenset[Outcome] = frozenset({"cancelled", "abandoned", "interrupt
 
 
 @dataclass(slots=True)
+class SelfTimes:
+    """The self times of the calls of one span name, the one that started first apart."""
+
+    first: tuple[int, int] | None = None  # start and self time, ns
+    later_ns: list[int] = field(default_factory=list)
+
+    def add(self, start_ns: int, self_ns: int) -> None:
+        """Take in one call; they come in any order."""
+        found = start_ns, self_ns
+        if self.first is None:
+            self.first = found
+            return
+        self.first, later = min(self.first, found), max(self.first, found)
+        self.later_ns.append(later[1])
+
+
+@dataclass(slots=True)
 class StageTotals:
     """One stage, summed over what was read so far."""
 
@@ -39,17 +56,16 @@ class StageTotals:
     self_ns: int = 0
     critical_ns: int = 0
     calls_per_request: list[int] = field(default_factory=list)  # of requests with at least one
-    first_call: tuple[int, int] | None = None  # start and duration of the first that succeeded, ns
+    self_times_of: dict[str, SelfTimes] = field(default_factory=dict)  # span name -> its successful calls
 
-    def add_call(self, span: SpanRecord) -> None:
-        """Count one call, as it was measured."""
+    def add_call(self, span: SpanRecord, self_ns: int) -> None:
+        """Count one call, as it was measured, and its self time."""
         outcome = outcome_of(span)
         self.n_calls += 1
         self.busy_ns += span.duration_ns
         if outcome == "ok":
             self.durations_ns.append(span.duration_ns)
-            found = span.start_ns, span.duration_ns
-            self.first_call = min(self.first_call or found, found)
+            self.self_times_of.setdefault(span.name, SelfTimes()).add(span.start_ns, self_ns)
         elif outcome in _CANCELLED:
             self.n_cancelled += 1
         else:
@@ -123,11 +139,14 @@ class Collector:
         self.n_partial_traces += bool(tree.partial_roots)
         self.n_unstaged_traces += not roots and not any(calls.has_stages[root] for root in tree.partial_roots)
         model_calls = self._model_calls(tree, calls)
+        own_ns = self_times(tree, calls.staged_children)
+        call_self_ns: Counter[int] = Counter()  # a call may be several spans: framework and SDK
+        for index, top in enumerate(calls.tops):
+            call_self_ns[top] += own_ns[index]
         for index, span in enumerate(tree.spans):
             stage = calls.stages[index]
             if stage is not None and calls.is_call(index) and _counts(tree, calls, index):
-                self._totals(stage).add_call(span)
-        own_ns = self_times(tree, calls.staged_children)
+                self._totals(stage).add_call(span, call_self_ns[index])
         for root in roots:
             self._add_request(tree, calls, root, own_ns, model_calls)
 

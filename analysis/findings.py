@@ -6,6 +6,7 @@ evidence is the figure that would have to be looked at before believing the find
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -53,6 +54,12 @@ def _known(evidence: Mapping[str, Any]) -> dict[str, Any]:
 def percent(ratio: float) -> str:
     """Return a share as a person reads it."""
     return f"{ratio * 100:.0f} %" if ratio >= _WORTHWHILE else f"{ratio * 100:.1f} %"
+
+
+def significant(value: float) -> str:
+    """Return a positive number with three significant digits, without an exponent."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}" if rounded else "0"
 
 
 def milliseconds(ns: float) -> float:
@@ -331,21 +338,22 @@ def _sequential(report: Report) -> Iterator[Finding]:
 
 
 def _cold_start(report: Report) -> Iterator[Finding]:
+    request = report.request.duration_ns
     for row in report.stages:
-        first, later, spread = row.first_call_ns, row.later_calls_p90_ns, row.duration_ns
-        if first is None or not later or spread is None or spread.n < _MIN_WARM:
+        first, later, share = row.first_call_ns, row.later_calls_p90_ns, row.critical_path_ratio
+        if first is None or not later or row.n_later_calls < _MIN_WARM - 1 or (share or 0.0) < _WORTHWHILE:
             continue
-        is_worthwhile = first - spread.p50 > _WORTHWHILE * (report.request.duration_ns or spread).p50
-        # Against the later calls' p90, not their median: calls of one stage differ (a search among sums).
-        if row.critical_path_ns is not None and first > _COLD_FACTOR * later and is_worthwhile:
+        is_worthwhile = request is None or first - later > _WORTHWHILE * request.p50
+        if first > _COLD_FACTOR * later and is_worthwhile:
             yield Finding(
                 f"cold-start-{row.stage}",
                 "info",
-                f"The first {row.stage} call took {first / later:.1f} times the p90 of the later ones.",
+                f"The first call of {row.first_call_name!r} ({row.stage}) took {significant(first / later)} "
+                "times the p90 of the later ones, self time.",
                 {
-                    "first_ms": milliseconds(first),
-                    "later_p90_ms": milliseconds(later),
-                    "against": {"calls": spread.n},
+                    "first_call_self_ms": milliseconds(first),
+                    "later_calls_self_p90_ms": milliseconds(later),
+                    "against": {"later_calls": row.n_later_calls, "critical_path_ratio": share},
                 },
                 "Make one call of each stage before the first user's, or leave the first request out.",
             )

@@ -100,9 +100,7 @@ class Evidence:
             "sampled": self.is_sampled,
             "sample_ratio": self.sample_ratio,
             "overhead": {
-                "per_span_us": None
-                if self.overhead_per_span_ns is None
-                else self.overhead_per_span_ns / 1000,
+                "per_span_us": self._overhead_us(),
                 "share_ratio": self.overhead_ratio,
             },
             "services": list(self.services),
@@ -173,8 +171,12 @@ class StageRow:
     critical_path_ns: int | None  # None for request, agent and step: theirs is `unattributed`
     critical_path_ratio: float | None
     phases: tuple[PhaseRow, ...] = ()  # of the generation row only
-    first_call_ns: int | None = None  # duration of the call that started first, of those that succeeded
-    later_calls_p90_ns: float | None = None  # of the others
+    # Self time of the first call against the later ones of the same span name, of those that succeeded, for
+    # the name whose first call stands out most.  None where no name has a second call.
+    first_call_name: str | None = None
+    first_call_ns: int | None = None
+    later_calls_p90_ns: float | None = None
+    n_later_calls: int = 0
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
@@ -191,8 +193,10 @@ class StageRow:
             "self_ms": _ms(self.self_ns),
             "critical_path_ms": _ms(self.critical_path_ns),
             "critical_path_ratio": self.critical_path_ratio,
+            "first_call_name": self.first_call_name,
             "first_call_ms": _ms(self.first_call_ns),
             "later_calls_p90_ms": _ms(self.later_calls_p90_ns),
+            "later_calls": self.n_later_calls,
         }
         if self.phases:
             row["phases"] = [phase.to_dict() for phase in self.phases]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.amplification import amplification
@@ -112,6 +112,7 @@ def _stage_row(
     stage: str, totals: StageTotals, collector: Collector, phases: tuple[PhaseRow, ...]
 ) -> StageRow:
     is_envelope = stage in semconv.ENVELOPES
+    first = _first_call(totals)
     without = collector.n_requests - len(totals.calls_per_request)
     return StageRow(
         stage=stage,
@@ -126,18 +127,36 @@ def _stage_row(
         critical_path_ns=None if is_envelope else totals.critical_ns,
         critical_path_ratio=None if is_envelope else _ratio(totals.critical_ns, collector.request_ns),
         phases=phases,
-        first_call_ns=None if totals.first_call is None else totals.first_call[1],
-        later_calls_p90_ns=_later_p90_ns(totals),
+        first_call_name=first.name,
+        first_call_ns=first.ns,
+        later_calls_p90_ns=first.later_p90_ns,
+        n_later_calls=first.n_later,
     )
 
 
-def _later_p90_ns(totals: StageTotals) -> float | None:
-    if totals.first_call is None:
-        return None
-    later = list(totals.durations_ns)
-    later.remove(totals.first_call[1])
-    spread = distribution(later)
-    return None if spread is None else spread.p90
+@dataclass(frozen=True, slots=True)
+class _FirstCall:
+    """A span name's first call against its later ones, self times."""
+
+    name: str | None = None
+    ns: int | None = None
+    later_p90_ns: float | None = None
+    n_later: int = 0
+
+    @property
+    def excess_ns(self) -> float:
+        """By how much the first took longer."""
+        return (self.ns or 0) - (self.later_p90_ns or 0.0)
+
+
+def _first_call(totals: StageTotals) -> _FirstCall:
+    """Return the first call that stands out most: by name, since one stage may do different work."""
+    found = [
+        _FirstCall(name, times.first[1], later.p90, later.n)
+        for name, times in totals.self_times_of.items()
+        if times.first is not None and (later := distribution(times.later_ns)) is not None
+    ]
+    return max(found, key=lambda first: first.excess_ns, default=_FirstCall())
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -39,6 +39,15 @@ def _row(stage, share, durations=(10, 10, 10, 10), **extra):
     )
 
 
+def _first(first_ms, later_p90_ms):
+    return {
+        "first_call_name": "work",
+        "first_call_ns": first_ms * MS,
+        "later_calls_p90_ns": later_p90_ms * MS,
+        "n_later_calls": 3,
+    }
+
+
 def _report(**parts):
     request = RequestSummary(n=200, duration_ns=distribution([100 * MS] * 200))
     return replace(Report(request=request, unattributed=Unattributed(0, 0.0)), **parts)
@@ -135,8 +144,7 @@ GENERATION = (_row("generation", 0.9),)
                         "embedding",
                         0.1,
                         (900, 10, 10, 10),
-                        first_call_ns=900 * MS,
-                        later_calls_p90_ns=10 * MS,
+                        **_first(900, 10),
                     ),
                 )
             ),
@@ -150,8 +158,7 @@ GENERATION = (_row("generation", 0.9),)
                         "embedding",
                         0.1,
                         (10, 10, 10, 900),
-                        first_call_ns=10 * MS,
-                        later_calls_p90_ns=900 * MS,
+                        **_first(10, 900),
                     ),
                 )
             ),
@@ -159,13 +166,14 @@ GENERATION = (_row("generation", 0.9),)
             id="a-late-outlier",
         ),
         pytest.param(
-            _report(
-                stages=(
-                    _row("tool", 0.1, (900, 1, 1, 900), first_call_ns=900 * MS, later_calls_p90_ns=720 * MS),
-                )
-            ),
+            _report(stages=(_row("tool", 0.1, (900, 1, 1, 900), **_first(900, 720)),)),
             [],
             id="the-first-of-the-slow-kind",
+        ),
+        pytest.param(
+            _report(stages=(_row("tool", 0.0, (172, 1, 1), **_first(172, 0.06)),)),
+            [],
+            id="a-cold-stage-off-the-critical-path",
         ),
         pytest.param(_report(request=RequestSummary(n=3)), ["evidence-thin"], id="thin"),
     ],
@@ -200,6 +208,13 @@ def test_a_stream_in_one_piece_blames_no_proxy_when_the_engine_decoded_over_time
         "against": {"ok_calls": 10},
     }
     assert without.next_step.startswith("Possible causes: a proxy, gateway or server")
+
+
+def test_a_factor_has_three_significant_digits():
+    """1991.66 times is more digits than were measured."""
+    (found,) = findings(_report(stages=(_row("tool", 0.2, **_first(1991.66, 1)),)))
+
+    assert "took 1,990 times" in found.text
 
 
 def test_the_most_severe_comes_first():

@@ -272,6 +272,36 @@ def test_an_answer_in_one_piece_is_set_against_the_engines_account():
     assert found.buffered_decode_ns == 15 * MS
 
 
+#  request  |-----------------------------------------------------|
+#  search     |---------|                            |--|              172, 30
+#  sum                     |-| |-|  |-|                                  1 each
+#  outer                                 |------| |-|                   60 with an inner of 50, then 11
+def test_a_first_call_is_compared_by_name_and_self_time():
+    """A slow search before quick sums is no cold start, nor is a tool that waited for what it called."""
+    spans = _ms(
+        ("request", 0, 400),
+        ("search", 0, 172, "request"),
+        ("sum", 180, 181, "request"),
+        ("sum", 182, 183, "request"),
+        ("sum", 184, 185, "request"),
+        ("outer", 200, 260, "request"),
+        ("chat", 205, 255, "outer"),
+        ("outer", 270, 281, "request"),
+    )
+    ids = [f"{number:016x}" for number in range(1, len(spans) + 1)]
+    parents = [None, *[ids[0]] * 5, ids[5], ids[0]]
+    stage_of = {"request": "request", "chat": "generation"}
+    records = [
+        SpanRecord("1", span_id, parent, name, start, end, {semconv.STAGE: stage_of.get(name, "tool")})
+        for (name, start, end, *_), span_id, parent in zip(spans, ids, parents, strict=True)
+    ]
+
+    row = next(row for row in analyse([Trace("1", records)]).stages if row.stage == "tool")
+
+    assert (row.first_call_name, row.first_call_ns, row.later_calls_p90_ns) == ("sum", MS, MS)
+    assert row.n_later_calls == 2
+
+
 def test_the_writers_measure_of_its_own_cost_is_set_against_the_requests():
     """1 µs a span, 6 spans, a request of 100 ms: 0.006 %."""
     resource = Resource({semconv.OVERHEAD_NS: 1000, semconv.SAMPLE_RATIO: 0.5})
