@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import threading
 
 import hypothesis
@@ -16,6 +17,11 @@ from hotspan.tracer import config, streaming
 # the examples are the same every time.
 hypothesis.settings.register_profile("hotspan", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("hotspan")
+
+# A shell that runs the tests in the background makes them ignore Ctrl-C, and every program that they start
+# and interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish():
