@@ -152,15 +152,22 @@ def phase_rows(accounts: Sequence[tuple[ModelCall, Phases]], request_ns: int) ->
         request_ns: Duration of all requests together.
     """
     known = {name for _, phases in accounts for name in phases.ns}
-    rows = []
-    for name in PHASES:
-        values = distribution([phases.ns.get(name, 0) for _, phases in accounts])
-        if name in known and values is not None:
-            critical = sum(_critical_part(call, phases, name) for call, phases in accounts)
-            sources = Counter(phases.sources[name] for _, phases in accounts if name in phases.sources)
-            share = critical / request_ns if request_ns else 0.0
-            rows.append(PhaseRow(name, values.mean, values.p50, values.p95, share, dict(sources)))
-    return tuple(rows)
+    return tuple(_phase_row(name, accounts, request_ns) for name in PHASES if name in known)
+
+
+def _phase_row(name: str, accounts: Sequence[tuple[ModelCall, Phases]], request_ns: int) -> PhaseRow:
+    having = [phases for _, phases in accounts if name in phases.ns]
+    spread = distribution([phases.ns[name] for phases in having])
+    critical = sum(_critical_part(call, phases, name) for call, phases in accounts)
+    return PhaseRow(
+        name,
+        mean_ns=sum(phases.ns[name] for phases in having) / len(accounts),
+        p50_ns=None if spread is None else spread.p50,
+        p95_ns=None if spread is None else spread.p95,
+        critical_path_ratio=critical / request_ns if request_ns else 0.0,
+        sources=dict(Counter(phases.sources[name] for phases in having if name in phases.sources)),
+        n_calls=len(having),
+    )
 
 
 def _critical_part(call: ModelCall, phases: Phases, name: str) -> float:

@@ -138,15 +138,17 @@ class PhaseRow:
 
     name: str  # one of PHASES
     mean_ns: float  # a call without this phase counts as 0, so that the phases' means add up
-    p50_ns: float
-    p95_ns: float
+    p50_ns: float | None  # of the calls that have it, as p95; None where none has
+    p95_ns: float | None
     critical_path_ratio: float  # share of all request time
     sources: Mapping[str, int] = field(default_factory=dict)  # where it was read -> calls
+    n_calls: int = 0  # that have it
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
         return {
             "phase": self.name,
+            "calls": self.n_calls,
             "mean_ms": _ms(self.mean_ns),
             "p50_ms": _ms(self.p50_ns),
             "p95_ms": _ms(self.p95_ns),

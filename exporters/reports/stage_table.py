@@ -23,6 +23,7 @@ _COLUMNS: Final = ("calls", "each", "p50", "p95", "p99", "self")
 _DISPENSABLE: Final = ("self", "p99", "each", "p95", "calls")  # what a narrow screen loses, first to last
 _NAME_CELLS: Final = (8, 16, 28)  # least; before a column is lost; usual most
 _BAR_CELLS: Final = (3, 24)  # fewer cannot be compared by eye, more say nothing further
+_PHASE_PERCENTILES: Final = ("p50", "p95")
 _SHARE_CELLS: Final = len("100.0 %")
 
 
@@ -129,5 +130,6 @@ def _each(line: StageLine, marks: Marks) -> str:
 def _percentile(line: StageLine, name: str, unit: str | None, marks: Marks) -> str:
     if line.stage is not None:
         return marks.percentile(line.stage.duration_ns, name, unit)
-    ns = line.percentile_ns(name)
-    return "" if ns is None else figures.duration(ns, unit)
+    if line.phase is None or name not in _PHASE_PERCENTILES:
+        return ""  # a rest, or a percentile that phases do not have
+    return marks.duration(line.percentile_ns(name), unit)

@@ -302,6 +302,23 @@ def test_a_first_call_is_compared_by_name_and_self_time():
     assert row.n_later_calls == 2
 
 
+def test_a_phase_percentile_is_over_the_calls_that_have_the_phase():
+    """Of four calls one connected, in 10 ms: that is its p50; only the mean spreads it over all four."""
+    attributes = {semconv.TTFT_NS: 30 * MS, semconv.LAST_TOKEN_NS: 50 * MS}
+    connected = attributes | {semconv.CONNECT_NS: 10 * MS, semconv.SEND_OFFSET_NS: 10 * MS}
+    traces = [
+        _rag(str(number), {"answer": attributes if number > 1 else connected}) for number in range(1, 5)
+    ]
+
+    row = next(row for row in analyse(traces).stages if row.stage == "generation")
+    found = {phase.name: phase for phase in row.phases}
+
+    assert (found["connect"].n_calls, found["decode"].n_calls) == (1, 4)
+    assert (found["connect"].p50_ns, found["connect"].p95_ns) == (10 * MS, 10 * MS)
+    assert found["connect"].mean_ns == 2.5 * MS
+    assert sum(phase.mean_ns for phase in row.phases) == row.duration_ns.mean
+
+
 def test_the_writers_measure_of_its_own_cost_is_set_against_the_requests():
     """1 µs a span, 6 spans, a request of 100 ms: 0.006 %."""
     resource = Resource({semconv.OVERHEAD_NS: 1000, semconv.SAMPLE_RATIO: 0.5})

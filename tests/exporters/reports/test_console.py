@@ -20,6 +20,7 @@ from hotspan.analysis.report import (
     TokenCounts,
     Unattributed,
 )
+from hotspan.exporters.reports import figures
 from hotspan.exporters.reports.console import render
 from hotspan.exporters.reports.screen import Screen
 
@@ -77,6 +78,19 @@ def test_phases_that_explain_nothing_are_not_printed(by_hand):
     stages = (by_hand.stage("generation", 9, by_hand.dist(402, 911), 0.9, phases=phases),)
     text = render(Report(stages=stages, unattributed=Unattributed(0, 0.1)), Screen())
     assert "\n " not in text.split("Stage")[1]
+
+
+def test_a_percentile_that_no_call_of_a_phase_has_is_a_dash(by_hand):
+    """Not measured is no zero."""
+    phases = (
+        by_hand.phase("decode", 402, 911, 0.8),
+        dataclasses.replace(by_hand.phase("queue", 1, 1, 0.1), p50_ns=None, p95_ns=None),
+    )
+    stages = (by_hand.stage("generation", 9, by_hand.dist(402, 911), 0.9, phases=phases),)
+    text = render(Report(stages=stages, unattributed=Unattributed(0, 0.1)), Screen(width=100))
+    (line,) = (line.split() for line in text.splitlines() if line.startswith(" queue"))
+    assert line == ["queue", figures.ABSENT, figures.ABSENT, "10.0", "%"]
+    assert f"{figures.ABSENT} not measured" in text
 
 
 def test_printed_shares_add_up_to_100(full_report):
