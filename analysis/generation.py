@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.classify import Outcome, outcome_of
@@ -99,11 +99,17 @@ def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Ph
         time_to_first_answer_ns=_distribution_of(succeeded, semconv.TTFA_NS),
         tpot_ns=distribution(tpots),
         chunk_gap_ns=distribution([gap for call in succeeded for gap in _chunk_gaps(call)]),
-        output_tokens_per_s=distribution([_NS_PER_S / tpot for tpot in tpots if tpot > 0]),
+        output_tokens_per_s=_speeds(tpots),
         tokens=_tokens(succeeded),
         phases_ns=_phase_means(phases),
         phase_sources=_phase_sources(phases),
     )
+
+
+def _speeds(tpots_ns: Sequence[float]) -> Distribution | None:
+    """Return tokens per second; their p50 is 1 / TPOT's p50, also where that lies between two calls."""
+    speeds, tpot = distribution([_NS_PER_S / tpot for tpot in tpots_ns]), distribution(tpots_ns)
+    return None if speeds is None or tpot is None else replace(speeds, p50=_NS_PER_S / tpot.p50)
 
 
 def _engine_wait_ns(engine: EngineAccount | None) -> int | None:
@@ -128,7 +134,16 @@ def ttfb_ns(call: ModelCall) -> float | None:
 
 
 def tpot_ns(call: ModelCall) -> float | None:
-    """Return the time per output token after the first; `None` for fewer than two, or unknown stamps."""
+    """Return the time per output token after the first, above 0.
+
+    `None` for fewer than two tokens, for unknown stamps, and where all tokens have one stamp: they came in
+    one piece, and nothing tells how long one took.
+    """
+    tpot = _stated_tpot_ns(call)
+    return tpot if tpot is not None and tpot > 0 else None
+
+
+def _stated_tpot_ns(call: ModelCall) -> float | None:
     span = call.last
     if is_disordered(span.attributes):
         return None

@@ -319,6 +319,25 @@ def test_a_phase_percentile_is_over_the_calls_that_have_the_phase():
     assert sum(phase.mean_ns for phase in row.phases) == row.duration_ns.mean
 
 
+@pytest.mark.parametrize(
+    "zero",
+    [
+        pytest.param({semconv.TPOT_NS: 0.0}, id="stated"),
+        pytest.param(
+            {semconv.TTFT_NS: 9 * MS, semconv.LAST_TOKEN_NS: 9 * MS, semconv.OUTPUT_TOKENS: 9}, id="stamps"
+        ),
+    ],
+)
+def test_a_time_per_token_of_0_is_unknown_in_both_figures(zero):
+    """TPOT and output speed are of the same calls, and their p50 agree; here between 2 ms and 6 ms."""
+    known = [_rag(str(ms), {"answer": {semconv.TPOT_NS: ms * 1e6}}) for ms in (2, 6)]
+
+    found = analyse([*known, _rag("1", {"answer": zero})]).generation
+
+    assert (found.tpot_ns.n, found.output_tokens_per_s.n) == (2, 2)
+    assert (found.tpot_ns.p50, found.output_tokens_per_s.p50) == (4 * MS, 250)
+
+
 def test_the_writers_measure_of_its_own_cost_is_set_against_the_requests():
     """1 µs a span, 6 spans, a request of 100 ms: 0.006 %."""
     resource = Resource({semconv.OVERHEAD_NS: 1000, semconv.SAMPLE_RATIO: 0.5})
