@@ -58,9 +58,7 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
         services=tuple(str(value) for value in collector.writers.values(semconv.SERVICE_NAME)),
         engines=_names(collector, semconv.ENGINE),
         models=_names(collector, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
-        warnings=tuple(
-            [*seen.warnings, *collector.warnings, *_warnings(collector, n_clipped)][:_MAX_WARNINGS]
-        ),
+        warnings=tuple([*seen.warnings, *collector.warnings, *_warnings(collector)][:_MAX_WARNINGS]),
     )
 
 
@@ -88,17 +86,13 @@ def _names(collector: Collector, *keys: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _warnings(collector: Collector, n_clipped: int) -> Iterator[str]:
+def _warnings(collector: Collector) -> Iterator[str]:
+    """Yield what no count of the evidence says: renderers put the counts into words themselves."""
     n_disordered = sum(is_disordered(call.last.attributes) for call in collector.model_calls)
     if collector.n_traces and not collector.n_requests:
         yield (
             "no complete request: no trace has both its root and a span with a stage; "
             "name the stages with hotspan's decorators, or add the file that holds the roots"
-        )
-    if n_clipped:
-        yield (
-            f"{n_clipped} engine accounts are longer than the time that the client measured for the call: "
-            "they were cut to it"
         )
     if n_disordered:
         yield f"{n_disordered} model calls have a last token before their first: no decode time"
@@ -107,5 +101,3 @@ def _warnings(collector: Collector, n_clipped: int) -> Iterator[str]:
             f"{collector.repairs['n_early']} spans start before their parent: the clocks of two processes "
             "differ, or a parent is wrong; nothing was shifted"
         )
-    if collector.repairs["n_same_id"]:
-        yield f"{collector.repairs['n_same_id']} different spans share an id: all were kept"

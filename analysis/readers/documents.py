@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _OBJECT_STARTS = (b'{"resourceSpans"', b'{"batches"')
 _SHOWN = 60
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # the last: nested beyond any depth
 
 T = TypeVar("T")
 Decode = Callable[[bytes], Iterable[T]]
@@ -104,7 +105,7 @@ def _is_line(line: bytes, first: bytes) -> bool:
 def _is_complete(line: bytes) -> bool:
     try:
         msgspec.json.decode(line, type=msgspec.Raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True
 
@@ -112,7 +113,9 @@ def _is_complete(line: bytes) -> bool:
 def _decoded_lines(
     source: Source, lines: Iterable[tuple[int, bytes]], decode: Decode[T], warn: Warn
 ) -> Iterator[T]:
-    bad: tuple[int, bytes] | None = None  # the latest bad line: whether it was the last is known afterwards
+    bad: tuple[int, bytes, Exception] | None = (
+        None  # the latest bad line: whether it was the last is known afterwards
+    )
     for number, line in lines:
         if not line.strip():
             continue
@@ -121,8 +124,8 @@ def _decoded_lines(
             bad = None
         try:
             yield from decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            bad = number, line
+        except _UNREADABLE as exc:
+            bad = number, line, exc
             yield from _rest_of(line, decode)
     if bad:
         warn(_bad_line(source, *bad, is_last=True))
@@ -134,13 +137,15 @@ def _rest_of(line: bytes, decode: Decode[T]) -> Iterator[T]:
     if start > 0:
         try:
             yield from decode(line[start:])
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _UNREADABLE:
             return
 
 
-def _bad_line(source: Source, number: int, line: bytes, *, is_last: bool) -> str:
+def _bad_line(source: Source, number: int, line: bytes, exc: Exception, *, is_last: bool) -> str:
     is_half = is_last or line.lstrip().startswith(b"{")
     why = "half-written, as a killed process leaves it" if is_half else "not OTLP/JSON"
+    if isinstance(exc, RecursionError):
+        why = "nested too deeply"
     return f"{source.name}:{number}: the line is {why}; left out. It begins with {_shown(line)}"
 
 
@@ -151,7 +156,7 @@ def _whole(source: Source, text: bytes, decode: Decode[T], warn: Warn) -> Iterat
             _check_format(source, document)
         try:
             yield from decode(msgspec.json.encode(document))
-        except msgspec.DecodeError as exc:
+        except (msgspec.DecodeError, RecursionError) as exc:
             warn(f"{source.name}:{line}: the object is not OTLP/JSON ({exc}); left out")
 
 
@@ -162,14 +167,19 @@ def _concatenated(source: Source, text: bytes, warn: Warn) -> Iterator[tuple[Any
     while position < len(content):
         try:
             document, end = decoder.raw_decode(content, position)
-        except json.JSONDecodeError as exc:
-            _report_bad(source, exc, content[position : position + _SHOWN], warn, n_read=n_read)
+        except (json.JSONDecodeError, RecursionError) as exc:
+            bad = exc if isinstance(exc, json.JSONDecodeError) else _too_deep(content, position)
+            _report_bad(source, bad, content[position : position + _SHOWN], warn, n_read=n_read)
             return
         yield document, content.count("\n", 0, position) + 1
         n_read += 1
         position = end
         while position < len(content) and content[position] in " \t\r\n,":
             position += 1
+
+
+def _too_deep(content: str, position: int) -> json.JSONDecodeError:
+    return json.JSONDecodeError("nested too deeply", content, position)
 
 
 def _report_bad(source: Source, exc: json.JSONDecodeError, begin: str, warn: Warn, *, n_read: int) -> None:

@@ -331,3 +331,32 @@ def test_an_id_is_the_same_in_hex_and_in_base64(trace, span):
 def test_a_span_id_is_told_by_its_length(text, expected):
     """Hex or base64 is decided by length and padding, never by looks alone."""
     assert ids.span_id(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="open"),
+        pytest.param("[" * 100_000 + "]" * 100_000, id="closed"),
+        pytest.param('{"resourceSpans":' * 50_000, id="objects"),
+        pytest.param('{"resourceSpans":\n' * 50_000 + "1" + "}" * 50_000, id="over-lines"),
+        pytest.param('{"resourceSpans":' + "[" * 50_000 + "]" * 50_000 + "}", id="inside-a-trace-file"),
+    ],
+)
+def test_json_that_is_nested_without_end_is_refused_with_a_sentence(tmp_path, text):
+    """No depth of nesting ends in a traceback."""
+    (tmp_path / "deep.json").write_text(text)
+
+    with pytest.raises(TraceFileError, match=r"deep\.json"):
+        list(load(tmp_path / "deep.json"))
+
+
+def test_a_line_that_is_nested_without_end_costs_itself_only(tmp_path):
+    """The lines around it are read, and it is said."""
+    deep = '{"resourceSpans":[],"extra":' + "[" * 50_000 + "]" * 50_000 + "}\n"
+    (trace,), evidence = _read(
+        tmp_path / "a.jsonl", _lines(_export(_span(1))) + deep + _lines(_export(_span(2, 1)))
+    )
+
+    assert len(trace) == 2
+    assert [":2: the line is nested too deeply" in warning for warning in evidence.warnings] == [True]

@@ -272,36 +272,6 @@ def test_an_answer_in_one_piece_is_set_against_the_engines_account():
     assert found.buffered_decode_ns == 15 * MS
 
 
-#  request  |-----------------------------------------------------|
-#  search     |---------|                            |--|              172, 30
-#  sum                     |-| |-|  |-|                                  1 each
-#  outer                                 |------| |-|                   60 with an inner of 50, then 11
-def test_a_first_call_is_compared_by_name_and_self_time():
-    """A slow search before quick sums is no cold start, nor is a tool that waited for what it called."""
-    spans = _ms(
-        ("request", 0, 400),
-        ("search", 0, 172, "request"),
-        ("sum", 180, 181, "request"),
-        ("sum", 182, 183, "request"),
-        ("sum", 184, 185, "request"),
-        ("outer", 200, 260, "request"),
-        ("chat", 205, 255, "outer"),
-        ("outer", 270, 281, "request"),
-    )
-    ids = [f"{number:016x}" for number in range(1, len(spans) + 1)]
-    parents = [None, *[ids[0]] * 5, ids[5], ids[0]]
-    stage_of = {"request": "request", "chat": "generation"}
-    records = [
-        SpanRecord("1", span_id, parent, name, start, end, {semconv.STAGE: stage_of.get(name, "tool")})
-        for (name, start, end, *_), span_id, parent in zip(spans, ids, parents, strict=True)
-    ]
-
-    row = next(row for row in analyse([Trace("1", records)]).stages if row.stage == "tool")
-
-    assert (row.first_call_name, row.first_call_ns, row.later_calls_p90_ns) == ("sum", MS, MS)
-    assert row.n_later_calls == 2
-
-
 def test_a_phase_percentile_is_over_the_calls_that_have_the_phase():
     """Of four calls one connected, in 10 ms: that is its p50; only the mean spreads it over all four."""
     attributes = {semconv.TTFT_NS: 30 * MS, semconv.LAST_TOKEN_NS: 50 * MS}
@@ -391,3 +361,17 @@ def test_without_an_agent_amplification_is_one_per_call():
     assert (found.n_requests, found.is_agent) == (1, False)
     assert (found.model_calls.mean, found.time_amplification.mean) == (1, 1)
     assert found.prompt_tokens_resent_ratio is None
+
+
+def test_what_a_count_of_the_evidence_says_is_no_warning_too():
+    """The renderers put counts into words: the same fact is printed once."""
+    spans = _ms(("request", 0, 100), ("chat", 0, 50, "request"), ("llm_request", 0, 40, "chat"))
+    stages = {"request": "request", "chat": "generation"}
+    attributes = {
+        "chat": {semconv.TTFT_NS: 20 * MS, semconv.LAST_TOKEN_NS: 40 * MS},
+        "llm_request": {semconv.ENGINE_PREFILL_S: 3.0, semconv.ENGINE_DECODE_S: 3.0},
+    }
+
+    evidence = analyse([build_trace(*spans, stages=stages, attributes=attributes)]).evidence
+
+    assert (evidence.n_engine_clipped, evidence.warnings) == (1, ())
