@@ -41,7 +41,7 @@ MAX_STEPS: Final = 6
 MAX_RETRIES: Final = 3  # of all decisions of one request together
 CONTEXT_TOKENS: Final = 700
 DECISION_TOKENS: Final = 400
-ANSWER_TOKENS: Final = 64
+ANSWER_TOKENS: Final = 32
 
 PLAN: Final = "Decide what to do next. You may call several tools at once. Tools:"
 ANSWER: Final = "Answer the task from the notes."

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FINISH: Final = "finish"
 MAX_ACTIONS: Final = 3
-THOUGHT_CHARS: Final = 60
+THOUGHT_CHARS: Final = 32
 
 
 class InvalidDecisionError(ValueError):

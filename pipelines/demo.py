@@ -49,7 +49,7 @@ class Options:
 
     file: Path
     """The trace file; an older one is replaced."""
-    n_questions: int = 12
+    n_questions: int = 10
     """RAG requests."""
     n_tasks: int = 3
     """Agent requests."""
@@ -107,10 +107,9 @@ def run(options: Options, say: Say) -> Outcome:
         # What fails at once comes first: a running server is asked before models load, one is started last.
         passages = load_corpus(options.corpus)
         server = stack.enter_context(_running_server(options)) if options.base_url else None
-        retriever, quality = _open_retriever(options, passages, say)
+        retriever, quality = _open_retriever(options, passages, stack, say)
         receiver = stack.enter_context(hotspan.receiver()) if options.engine == "vllm" else None
         engine = server or stack.enter_context(_start_engine(options, receiver))
-        _use_one_thread(options, engine, stack)
         agent = stack.enter_context(Agent(engine, corpus_tools(retriever)))
         rag = Rag(engine, retriever)
         _warm_up(rag, agent, say)
@@ -170,11 +169,12 @@ def _start_engine(options: Options, receiver: hotspan.receiver | None) -> Engine
 
 
 def _open_retriever(
-    options: Options, passages: Sequence[Passage], say: Say
+    options: Options, passages: Sequence[Passage], stack: ExitStack, say: Say
 ) -> tuple[Retriever, Quality | None]:
     say("Loading the embedding model …")
     embedder = Embedder(options.embedding_model)
-    index = open_index(passages, embedder, say)
+    index = open_index(passages, embedder, say)  # on all cores, where it is built
+    _use_one_thread(options, stack)
     reranker: Reranker = LateInteraction(index, embedder.name)
     if options.cross_encoder is not None:
         reranker = CrossEncoderReranker(options.cross_encoder)
@@ -182,10 +182,10 @@ def _open_retriever(
     return Retriever(index, embedder, reranker), quality
 
 
-def _use_one_thread(options: Options, engine: Engine, stack: ExitStack) -> None:
+def _use_one_thread(options: Options, stack: ExitStack) -> None:
     # The default models are too small to share: a second thread gains nothing, and where an engine or another
     # program uses the same cores, threads wait for each other many times longer than they compute.
-    has_large_model = engine.name == "transformers" and not engine.words_are_noise
+    has_large_model = options.engine == "embedded" and options.base_url is None and options.model is not None
     if has_large_model or options.embedding_model is not None or options.cross_encoder is not None:
         return
     torch = need("torch", what="The demo")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CANDIDATES: Final = 30  # what retrieval hands to the reranker
 KEPT: Final = 5  # what the reranker hands on
 CONTEXT_TOKENS: Final = 700
-ANSWER_TOKENS: Final = 64
+ANSWER_TOKENS: Final = 32
 
 INSTRUCTION: Final = "Answer the question from the passages. Say so if they do not hold the answer."
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SEARCH_RESULTS: Final = 3
 EXCERPT_CHARS: Final = 300
 TOPIC_CHARS: Final = 600
-ARGUMENT_CHARS: Final = 40
+ARGUMENT_CHARS: Final = 24
 MAX_LISTED_TOPICS: Final = 200  # a longer list is no longer put into the schema
 
 # Such that even a model that picks its characters at random writes something that can be calculated.

@@ -53,7 +53,7 @@ _FOLDER = click.Path(path_type=Path)
     show_envvar=True,
     help="For the server at --base-url.",
 )
-@click.option("--questions", "n_questions", type=_COUNT, default=12, show_default=True, help="RAG requests.")
+@click.option("--questions", "n_questions", type=_COUNT, default=10, show_default=True, help="RAG requests.")
 @click.option(
     "--agent-requests", "n_tasks", type=_COUNT, default=3, show_default=True, help="Agent requests."
 )
