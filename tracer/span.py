@@ -347,8 +347,8 @@ def _skip_ended(context: Any) -> Any:
     return context
 
 
-def _adopt(span: Span, parent: SpanContext) -> None:
-    if not parent.is_valid:
+def _adopt(span: Span, parent: SpanContext | None) -> None:
+    if parent is None or not parent.is_valid:  # None: a span of somebody's own that does not say
         _begin_trace(span)
         return
     span.trace_id = parent.trace_id

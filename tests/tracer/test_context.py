@@ -127,3 +127,19 @@ def test_a_child_is_recorded_also_after_its_parent_was_delivered():
     assert delivered == ["request ask"]
     assert was_recorded
     assert captured.tree() == [["request ask", ["step"]]]
+
+
+class _Speechless(trace.NonRecordingSpan):
+    """A span of somebody's own that does not give its context away."""
+
+    def get_span_context(self):
+        return None
+
+
+def test_a_foreign_span_without_a_context_is_no_parent():
+    """A stage below it begins a trace of its own, and the program goes on."""
+    with capture() as captured, trace.use_span(_Speechless(trace.INVALID_SPAN_CONTEXT)):
+        with hotspan.stage("own"):
+            pass
+
+    assert captured.one("own").parent_id is None
