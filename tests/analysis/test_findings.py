@@ -217,6 +217,25 @@ def test_a_factor_has_three_significant_digits():
     assert "took 1,990 times" in found.text
 
 
+def test_evidence_keeps_its_precision_and_names_its_statistic():
+    """A mean says that it is one, and 1.54 µs is not 2 µs."""
+    (found,) = findings(
+        _report(stages=GENERATION, generation=_phases(first_token_wait=0.001, decode=0.00154))
+    )
+
+    assert found.evidence["mean_decode_ms"] == pytest.approx(0.00154)
+    assert found.evidence["against"] == {"mean_rest_of_call_ms": pytest.approx(0.001)}
+
+
+def test_evidence_names_only_what_the_run_has():
+    """A stage that is not there is no stage of 0.0 %, a phase that was not measured none of 0 ms."""
+    (side,) = findings(_report(stages=(_row("retrieval", 0.9),), unattributed=Unattributed(1, 0.04)))
+    (hold,) = findings(_report(stages=GENERATION, generation=_phases(consumer_hold=60, first_token_wait=40)))
+
+    assert side.evidence == {"retrieval_ratio": 0.9, "against": {"unattributed_ratio": 0.04}}
+    assert hold.evidence["against"] == {"mean_call_ms": 100.0}
+
+
 def test_the_most_severe_comes_first():
     """What spoils the figures is read before what they say."""
     report = _report(

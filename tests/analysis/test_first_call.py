@@ -10,7 +10,7 @@ MS = 1_000_000
 
 
 #  request  |-----------------------------------------------------|
-#  search     |---------|                            |--|              172, 30
+#  search   |---------|                                                172
 #  sum                     |-| |-|  |-|                                  1 each
 #  outer                                 |------| |-|                   60 with an inner of 50, then 11
 def test_a_first_call_is_compared_by_name_and_self_time():
@@ -27,12 +27,10 @@ def test_a_first_call_is_compared_by_name_and_self_time():
     )
     ids = [f"{number:016x}" for number in range(1, len(spans) + 1)]
     parents = [None, *[ids[0]] * 5, ids[5], ids[0]]
-    stage_of = {"request": "request", "chat": "generation"}
+    stages = [{"request": "request", "chat": "generation"}.get(name, "tool") for name, *_ in spans]
     records = [
-        SpanRecord(
-            "1", span_id, parent, name, start * MS, end * MS, {semconv.STAGE: stage_of.get(name, "tool")}
-        )
-        for (name, start, end, *_), span_id, parent in zip(spans, ids, parents, strict=True)
+        SpanRecord("1", span_id, parent, name, start * MS, end * MS, {semconv.STAGE: stage})
+        for (name, start, end, *_), span_id, parent, stage in zip(spans, ids, parents, stages, strict=True)
     ]
 
     row = next(row for row in analyse([Trace("1", records)]).stages if row.stage == "tool")
