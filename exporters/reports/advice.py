@@ -25,6 +25,7 @@ _AGAINST: Final = "against"  # the figure that speaks against a finding
 _MOST_CHANGES: Final = 5
 _SEEN_RATIO: Final = 0.0005  # what is printed as 0.1 %
 _CHANGE_CELLS: Final = 36
+_HALVED: Final = " x0.5"  # what the heading says
 _STYLES: Final = {
     "info": "bold",
     "warning": f"bold {palette.WARNING}",
@@ -37,8 +38,9 @@ def advice(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableT
     """Yield the heading, every finding in the order of the report, and the estimates of single changes."""
     if not report.findings and not _telling(report):
         return
-    yield ""
-    yield Text("What would help", "bold")
+    if report.findings:
+        yield ""
+        yield Text("What would help", "bold")
     for number, finding in enumerate(report.findings, start=1):
         yield _finding(number, finding, screen)
     if changes := _telling(report):
@@ -94,13 +96,16 @@ def _words(name: str) -> str:
 
 
 def _changes(changes: Sequence[WhatIf], screen: Screen, marks: Marks) -> Iterator[RenderableType]:
-    names = [screen.name(change.change, _CHANGE_CELLS) for change in changes]
-    p50s = [f"request p50 {_change(change.request_p50_change_ratio, marks)}" for change in changes]
-    p95s = [f"p95 {_change(change.request_p95_change_ratio, marks)}" for change in changes]
+    names = [screen.name(change.change.removesuffix(_HALVED), _CHANGE_CELLS) for change in changes]
+    p50s = _right([_change(change.request_p50_change_ratio, marks) for change in changes])
+    p95s = _right([_change(change.request_p95_change_ratio, marks) for change in changes])
     width = max(map(cell_len, names))
-    for name, *parts in zip(names, _right(p50s), _right(p95s), strict=True):
+    yield ""
+    yield Text("If one stage took half the time", "bold")
+    for name, p50, p95 in zip(names, p50s, p95s, strict=True):
         padded = name + " " * (width - cell_len(name))
-        yield from (Text(f"  {line}") for line in pack([padded, *parts], "   ", screen.width - 2))
+        parts = [padded, f"request p50 {p50}", f"p95 {p95}"]
+        yield from (Text(f"  {line}") for line in pack(parts, "   ", screen.width - 2))
 
 
 def _right(figures_: Sequence[str]) -> list[str]:
@@ -109,4 +114,5 @@ def _right(figures_: Sequence[str]) -> list[str]:
 
 
 def _change(ratio: float, marks: Marks) -> str:
-    return f"{marks.estimated(figures.percent(abs(ratio)))} {'longer' if ratio > 0 else 'shorter'}"
+    direction = "longer" if ratio > 0 else "shorter"
+    return f"{marks.estimated(figures.percent(abs(ratio)))} {direction:7}"
