@@ -9,6 +9,7 @@ from hotspan.cli.options import examples, format_option, wide_option
 from hotspan.cli.output import emit, screen
 from hotspan.cli.progress import progress
 from hotspan.exporters.reports import console, json
+from hotspan.tracer.errors import UnusableTraceError
 
 
 @click.command(
@@ -30,4 +31,7 @@ def report(files: tuple[str, ...], output_format: str, *, wide: bool) -> None:
     """
     with progress(f"Reading {', '.join(files)}"):
         result = hotspan.analyse(hotspan.load(*files))
+    if not result.evidence.n_spans:
+        msg = f"No span in {', '.join(files)}: was it recorded by an application, and flushed at its end?"
+        raise UnusableTraceError(msg)
     emit(json.render(result) if output_format == "json" else console.render(result, screen(wide=wide)))

@@ -20,6 +20,16 @@ def test_the_breakdown_of_a_file(cli, trace_file):
     assert (shares["generation"], shares["retrieval"]) == ("80.0", "20.0")
 
 
+@pytest.mark.parametrize("options", [(), ("--format", "json")])
+def test_a_file_without_spans_is_refused(cli, write, options):
+    """A valid file that says nothing is no report of zeros, for people and programs alike; `show` agrees."""
+    path = write([])
+    result = cli("report", *options, path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"No span in {path}" in result.stderr
+    assert cli("show", path).exit_code == 2
+
+
 def test_json_is_the_contract(cli, trace_file):
     """`--format json` is one object with the promised keys; times in ms."""
     result = cli("report", "--format", "json", trace_file)
