@@ -93,7 +93,7 @@ def _rerank(report: Report) -> Iterator[Finding]:
             f"Reranking takes {percent(share)} of request time, more than the model's answer.",
             {
                 "rerank_ratio": share,
-                "rerank_p50_ms": milliseconds(row.duration_ns and row.duration_ns.p50),
+                "rerank_p50_ms": milliseconds(None if row.duration_ns is None else row.duration_ns.p50),
                 "against": _instead(report),
             },
             "Rerank fewer candidates, in one batch, or with a smaller model; check recall when you do.",

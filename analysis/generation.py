@@ -91,7 +91,7 @@ def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Ph
         status=dict(status),
         n_buffered=len(buffered),
         n_buffered_decoded=len(decoded),
-        buffered_decode_ns=_mean(call.engine and call.engine.decode_ns for call in decoded),
+        buffered_decode_ns=_mean(call.engine.decode_ns for call in decoded if call.engine is not None),
         buffered_engine_wait_ns=_mean(_engine_wait_ns(call.engine) for call in decoded),
         buffered_ttft_ns=_mean(_number(call.last, semconv.TTFT_NS) for call in decoded),
         ttfb_ns=distribution([ns for call in succeeded if (ns := ttfb_ns(call)) is not None]),
