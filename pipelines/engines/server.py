@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import httpx
 
 import hotspan
+from hotspan.pipelines.engines.base import say
 from hotspan.pipelines.engines.optional import need
 from hotspan.pipelines.engines.tiny_model import TINY_MODEL, tiny_model_folder
 
@@ -20,6 +21,9 @@ Counting = Literal["tokenizer", "server", "estimate"]
 
 _BYTES_PER_TOKEN = 4  # a common figure for English text
 _TIMEOUT_S = 120.0
+_FIRST_ANSWER_S = 10.0  # for what a server knows without its model
+_UNAUTHORIZED = 401
+_MAX_QUOTED = 200  # characters of a server's own words
 
 
 def server_engine(base_url: str, model: str | None = None, *, api_key: str | None = None) -> ServerEngine:
@@ -33,6 +37,7 @@ def server_engine(base_url: str, model: str | None = None, *, api_key: str | Non
     Raises:
         hotspan.EngineError: The server does not answer, or serves no such model.
     """
+    say(f"Asking {base_url} which models it serves …")
     return ServerEngine(base_url, model, api_key=api_key)
 
 
@@ -95,7 +100,13 @@ class ServerEngine:
             "max_tokens": 8,
         }
         for extra in ({}, {"response_format": _response_format(schema)}):
-            self._post("/v1/chat/completions", {**body, **extra}).raise_for_status()
+            try:
+                response = self._post("/v1/chat/completions", {**body, **extra})
+            except httpx.HTTPError as error:
+                msg = f"{self.base_url} broke off its first answer. The server's log may say why."
+                raise hotspan.EngineError(msg) from error
+            if not response.is_success:
+                raise hotspan.EngineError(_refusal(response))
 
     def close(self) -> None:
         """Close the connections; stop the server if this engine started it."""
@@ -116,33 +127,68 @@ class ServerEngine:
         self.close()
 
     def _served_models(self) -> list[dict[str, Any]]:
+        url = f"{self.base_url}/v1/models"
         try:
-            response = self._http.get("/v1/models")
-            response.raise_for_status()
-            return list(response.json()["data"])
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
+            response = self._http.get("/v1/models", timeout=_FIRST_ANSWER_S)
+        except httpx.ReadTimeout as error:
             msg = (
-                f"{self.base_url}/v1/models: no usable answer ({type(error).__name__}: {error}). "
+                f"{url}: something listens there but does not answer within {_FIRST_ANSWER_S:.0f} s. "
+                "Wait until the server has started, restart it, or give the address of another."
+            )
+            raise hotspan.EngineError(msg) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            reason = str(error).rstrip(".") or "the connection was closed"
+            msg = (
+                f"{url}: no connection ({reason}). "
                 "Start the server, or give the address of one that speaks the OpenAI API."
             )
+            raise hotspan.EngineError(msg) from error
+        if not response.is_success:
+            raise hotspan.EngineError(_refusal(response))
+        try:
+            return [dict(entry) for entry in response.json()["data"]]
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{url}: not a list of models. Give the address of a server that speaks the OpenAI API."
             raise hotspan.EngineError(msg) from error
 
     def _counter(self) -> tuple[Counting, Callable[[str], int]]:
         if self.words_are_noise and self.model == TINY_MODEL:
             return "tokenizer", _tiny_tokenizer()
         try:
-            self._ask_tokenizer("hello")
+            self._ask_tokenizer("hello", timeout_s=_FIRST_ANSWER_S)
         except (httpx.HTTPError, ValueError, KeyError, TypeError):
             return "estimate", _estimate
         return "server", self._ask_tokenizer
 
-    def _ask_tokenizer(self, text: str) -> int:
-        response = self._post("/tokenize", {"model": self.model, "prompt": text, "add_special_tokens": False})
+    def _ask_tokenizer(self, text: str, *, timeout_s: float = _TIMEOUT_S) -> int:
+        body = {"model": self.model, "prompt": text, "add_special_tokens": False}
+        response = self._post("/tokenize", body, timeout_s)
         response.raise_for_status()
         return int(response.json()["count"])
 
-    def _post(self, path: str, body: dict[str, Any]) -> httpx.Response:
-        return self._http.post(path, json=body)
+    def _post(self, path: str, body: dict[str, Any], timeout_s: float = _TIMEOUT_S) -> httpx.Response:
+        return self._http.post(path, json=body, timeout=timeout_s)
+
+
+def _refusal(response: httpx.Response) -> str:
+    """Return what a server's refusal means, in one line with a next step."""
+    status = f"{response.status_code} {response.reason_phrase}".strip()
+    stated = _stated_reason(response)
+    reason = f" ({stated})" if stated else ""
+    if response.status_code == _UNAUTHORIZED:
+        step = "Give the server's key with --api-key or OPENAI_API_KEY."
+    else:
+        step = "Look into the server's log, or give the address of one that speaks the OpenAI API."
+    return f"{response.url} answered {status}{reason}. {step}"
+
+
+def _stated_reason(response: httpx.Response) -> str:
+    try:
+        error = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    stated = error.get("message") if isinstance(error, dict) else error
+    return " ".join(str(stated or "").split())[:_MAX_QUOTED].rstrip(".")
 
 
 def _http_client(root: str, api_key: str | None) -> httpx.Client:

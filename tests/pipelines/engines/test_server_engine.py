@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from servers import DONE, ScriptedServer, answer, delta, event, message, stream, usage
+from servers import DONE, AwaitClose, ScriptedServer, answer, delta, event, message, stream, usage
 
 import hotspan
 from hotspan.pipelines.engines import server_engine
@@ -102,9 +102,16 @@ def test_a_proxy_is_not_asked_for_this_machine(monkeypatch):
     ("reply", "expected"),
     [
         pytest.param(answer({"data": []}), "names no model", id="no-model"),
-        pytest.param(answer({"oops": 1}), "no usable answer", id="other-json"),
-        pytest.param(answer(b"<html>"), "no usable answer", id="no-json"),
-        pytest.param(answer({}, "500 Internal Server Error"), "no usable answer", id="error"),
+        pytest.param(answer({"oops": 1}), "not a list of models", id="other-json"),
+        pytest.param(answer(b"<html>"), "not a list of models", id="no-json"),
+        pytest.param(
+            answer({}, "500 Internal Server Error"), r"answered 500 Internal Server Error\. ", id="500"
+        ),
+        pytest.param(
+            answer({"error": {"message": "no key."}}, "401 Unauthorized"),
+            r"answered 401 Unauthorized \(no key\)\. Give the server's key with --api-key",
+            id="401",
+        ),
         pytest.param(MODELS, "does not serve the model 'huge'. It serves: small, large", id="other-models"),
     ],
 )
@@ -112,6 +119,18 @@ def test_a_server_that_cannot_be_used_is_one_sentence(reply, expected):
     """What was asked, what came, what to do."""
     with ScriptedServer([reply]) as server, pytest.raises(hotspan.EngineError, match=expected):
         server_engine(server.url, "huge")
+
+
+def test_a_server_that_never_answers_is_not_waited_for(monkeypatch, capsys):
+    """A port that accepts and says nothing: told what is asked, and soon that nothing comes."""
+    monkeypatch.setattr("hotspan.pipelines.engines.server._FIRST_ANSWER_S", 0.1)
+    with (
+        ScriptedServer([[AwaitClose()]]) as server,
+        pytest.raises(hotspan.EngineError, match="something listens there but does not answer"),
+    ):
+        server_engine(server.url)
+
+    assert f"Asking {server.url}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "nonsense", "http://[::1", "http://127.0.0.1:x"])
