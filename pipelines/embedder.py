@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
-_WHAT: Final = "The reference pipelines"
+_WHAT: Final = "The embedding model"
 
 
 class Embedder:
@@ -80,9 +80,9 @@ def load_named(load: Callable[..., Any], name: str, **options: Any) -> Any:
         with no_progress_bars():
             return load(**options)
     except (OSError, ValueError, RuntimeError, ImportError, AttributeError, TypeError) as exc:
-        reason = str(exc).strip().partition("\n")[0] or type(exc).__name__
+        reason = str(exc).strip().partition("\n")[0].rstrip(".") or type(exc).__name__
         msg = (
-            f"The model {name!r} cannot be loaded: {reason} "
+            f"The model {name!r} cannot be loaded: {reason}. "
             "Give the name of a model that can be downloaded from here, or a folder that holds one."
         )
         raise hotspan.ConfigurationError(msg) from exc

@@ -95,8 +95,9 @@ class EmbeddedEngine:
                 self._tokenizer = self._transformers.AutoTokenizer.from_pretrained(source)
                 loaded = self._transformers.AutoModelForCausalLM.from_pretrained(source, dtype="auto")
         except (OSError, ValueError, KeyError) as error:
+            reason = str(error).strip().partition("\n")[0].rstrip(".")
             msg = (
-                f"The model {str(source)!r} cannot be loaded: {error}. "
+                f"The model {str(source)!r} cannot be loaded: {reason}. "
                 "Give a folder in Hugging Face form, or none for the tiny model."
             )
             raise hotspan.EngineError(msg) from error

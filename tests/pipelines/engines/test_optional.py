@@ -22,7 +22,7 @@ def test_a_missing_module_names_package_and_extra():
 
     assert str(caught.value) == (
         "The test needs the package nowhere_to_be_found, which is not installed. "
-        "Install it with: pip install 'hotspan[rag]'"
+        "Install it with: pip install '.[rag]' in a clone of the repository."
     )
 
 
@@ -38,7 +38,7 @@ def test_a_module_that_fails_to_import_says_why(tmp_path, monkeypatch):
 def test_a_missing_package_has_no_version():
     """The version is asked for without an import; a missing package is the same error."""
     assert version_of("pytest", what="The test") == pytest.__version__
-    with pytest.raises(hotspan.MissingDependencyError, match=r"pip install 'hotspan\[rag\]'"):
+    with pytest.raises(hotspan.MissingDependencyError, match=r"pip install '\.\[rag\]'"):
         version_of("nowhere-to-be-found", what="The test")
 
 
@@ -56,5 +56,5 @@ def test_the_vllm_engine_without_vllm_says_what_to_install(monkeypatch):
     """Both ways are named, with a GPU and without."""
     monkeypatch.setitem(sys.modules, "vllm", None)
 
-    with pytest.raises(hotspan.MissingDependencyError, match=r"hotspan\[vllm\].*make demo ENGINE=vllm"):
+    with pytest.raises(hotspan.MissingDependencyError, match=r"'\.\[rag,vllm\]'.*make demo ENGINE=vllm"):
         vllm_engine()
