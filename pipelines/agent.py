@@ -45,6 +45,10 @@ ANSWER_TOKENS: Final = 32
 
 PLAN: Final = "Decide what to do next. You may call several tools at once. Tools:"
 ANSWER: Final = "Answer the task from the notes."
+NO_SCHEMA: Final = (
+    "The agent needs an engine that holds answers to a JSON schema (response_format): use one that does, "
+    "or leave the agent out with --agent-requests 0."
+)
 
 
 @dataclass(slots=True)
@@ -115,11 +119,18 @@ class Agent:
                 run.n_retries_left -= 1
 
     def _ask(self, messages: list[dict[str, str]], *, may_finish: bool) -> Decision:
-        answer = self._engine.complete(messages, max_tokens=DECISION_TOKENS, schema=self._schema[may_finish])
         try:
+            answer = self._engine.complete(
+                messages, max_tokens=DECISION_TOKENS, schema=self._schema[may_finish]
+            )
             return read(answer)
         except InvalidDecisionError as exc:
-            msg = f"{self._engine.model}: {exc}"
+            msg = f"{self._engine.model}: {exc}. {NO_SCHEMA}"
+            raise hotspan.EngineError(msg) from exc
+        except hotspan.EngineError as exc:
+            if "response_format" not in str(exc) and "json_schema" not in str(exc):
+                raise
+            msg = f"{str(exc).rstrip('.')}. {NO_SCHEMA}"
             raise hotspan.EngineError(msg) from exc
 
     def act(self, actions: Sequence[Action]) -> list[str]:

@@ -84,7 +84,7 @@ def read(answer: str) -> Decision:
         actions = tuple(Action(str(each["tool"]), str(each["argument"])) for each in found["actions"])
         decision = Decision(str(found["thought"]), actions[:MAX_ACTIONS])
     except (ValueError, KeyError, TypeError) as exc:
-        msg = f"not a decision ({type(exc).__name__}: {exc}): {answer[:120]!r}"
+        msg = f"not a decision: {answer[:120]!r}"
         raise InvalidDecisionError(msg) from exc
     if not actions:
         msg = f"a decision without an action: {answer[:120]!r}"

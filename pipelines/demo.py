@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import cycle, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import hotspan
@@ -18,6 +19,7 @@ from hotspan.pipelines.corpus import load_corpus
 from hotspan.pipelines.embedder import Embedder
 from hotspan.pipelines.engines import embedded_engine, server_engine, vllm_engine
 from hotspan.pipelines.engines.optional import need
+from hotspan.pipelines.engines.vllm_server import require_vllm
 from hotspan.pipelines.index import open_index
 from hotspan.pipelines.quality import Quality, measure
 from hotspan.pipelines.questions import QUESTIONS, TASKS
@@ -27,7 +29,6 @@ from hotspan.pipelines.tools import corpus_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from hotspan.pipelines.corpus import Passage
     from hotspan.pipelines.engines import Engine
@@ -101,7 +102,9 @@ def run(options: Options, say: Say) -> Outcome:
             recorded until then is in the file, and the message says so.
     """
     check_options(options)
-    check_file(options.file, say)
+    check_file(options.file)
+    if options.engine == "vllm":
+        require_vllm()
     hotspan.configure(otlp=options.otlp, sample_ratio=0.0)  # until everything is warm; checks `otlp` now
     with ExitStack() as stack:
         # What fails at once comes first: a running server is asked before models load, one is started last.
@@ -112,7 +115,7 @@ def run(options: Options, say: Say) -> Outcome:
         engine = server or stack.enter_context(_start_engine(options, receiver))
         agent = stack.enter_context(Agent(engine, corpus_tools(retriever)))
         rag = Rag(engine, retriever)
-        _warm_up(rag, agent, say)
+        _warm_up(options, rag, agent, say)
         work = [
             Work("RAG", rag.answer, _first(options.n_questions, _questions(options, passages))),
             Work("agent", agent.answer, _first(options.n_tasks, _tasks(options, passages))),
@@ -130,18 +133,27 @@ def check_options(options: Options) -> None:
     if options.n_questions + options.n_tasks < 1:
         msg = "There is nothing to run: ask for at least one of --questions and --agent-requests."
         raise hotspan.ConfigurationError(msg)
+    if options.base_url is not None and not options.base_url.strip():
+        msg = "--base-url is empty. Give a server's address, such as http://127.0.0.1:8000, or leave it out."
+        raise hotspan.ConfigurationError(msg)
     if options.engine == "vllm" and options.base_url is not None:
         msg = "--engine vllm starts a server, --base-url uses one that runs: give one of them."
         raise hotspan.ConfigurationError(msg)
 
 
-def check_file(file: Path, say: Say) -> None:
+def check_file(file: Path) -> None:
     """See that the trace file may be written, and that what it would replace is a trace file too.
 
     Raises:
         hotspan.ConfigurationError: It may not, or it is not.
     """
+    if file == Path() or file.is_dir():
+        msg = f"--file {str(file)!r} is a folder. Give a path of a file, such as hotspan-demo.jsonl."
+        raise hotspan.ConfigurationError(msg)
     is_new = not file.exists()
+    if not is_new and not file.is_file():
+        msg = f"{file}: is no regular file, and the demo reads back what it wrote. Give --file another path."
+        raise hotspan.ConfigurationError(msg)
     try:
         with file.open("ab+") as opened:
             opened.seek(0)
@@ -154,8 +166,6 @@ def check_file(file: Path, say: Say) -> None:
     if start not in (b"", TRACE_FILE_START):
         msg = f"{file}: is not a trace file, and the demo would replace it. Give --file another path."
         raise hotspan.ConfigurationError(msg)
-    if start:
-        say(f"Replacing the trace file {file} of an earlier run.")
 
 
 def _running_server(options: Options) -> Engine:
@@ -193,10 +203,12 @@ def _use_one_thread(options: Options, stack: ExitStack) -> None:
     torch.set_num_threads(1)
 
 
-def _warm_up(rag: Rag, agent: Agent, say: Say) -> None:
+def _warm_up(options: Options, rag: Rag, agent: Agent, say: Say) -> None:
     say("Warming up: the first call of each kind is not traced …")
-    rag.answer(QUESTIONS[0].text)
-    agent.warm_up()
+    if options.n_questions:
+        rag.answer(QUESTIONS[0].text)
+    if options.n_tasks:
+        agent.warm_up()
 
 
 def _questions(options: Options, passages: Sequence[Passage]) -> list[str]:
@@ -223,6 +235,8 @@ def _traced(
     options: Options, work: Sequence[Work], receiver: hotspan.receiver | None, say: Say
 ) -> hotspan.FlushResult:
     """Do the work with tracing switched on; whatever happens, what was recorded is in the file."""
+    if options.file.exists() and options.file.stat().st_size:
+        say(f"Replacing the trace file {options.file} of an earlier run.")
     options.file.write_bytes(b"")
     hotspan.configure(service_name=SERVICE, file=options.file, otlp=options.otlp)
     try:
@@ -255,15 +269,21 @@ def _kept(n_answered: int, file: Path) -> str:
 
 
 def _with_progress(part: Work, say: Say) -> Iterator[str]:
-    n_texts = len(part.texts)
+    n_texts, was_said = len(part.texts), False
     if n_texts:
-        say(f"Asking {n_texts} {part.kind} requests …")
+        say(f"Asking {_counted(n_texts, part.kind)} …")
     last_said = time.monotonic()
     for number, text in enumerate(part.texts):
         if time.monotonic() - last_said > PROGRESS_EVERY_S:
-            say(f"  {number} of {n_texts} {part.kind} requests are answered")
-            last_said = time.monotonic()
+            say(f"  answered {number} of {_counted(n_texts, part.kind)}")
+            last_said, was_said = time.monotonic(), True
         yield text
+    if was_said:
+        say(f"  answered {n_texts} of {_counted(n_texts, part.kind)}")
+
+
+def _counted(n: int, kind: str) -> str:
+    return f"{n} {kind} request{'' if n == 1 else 's'}"
 
 
 def _wait_for_engine_spans(file: Path, receiver: hotspan.receiver) -> None:
