@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hotspan
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -41,13 +43,23 @@ def built_once(folder: Path, build: Callable[[Path], None]) -> Path:
 
     Returns:
         `folder`.
+
+    Raises:
+        hotspan.ConfigurationError: Nothing can be written there.
     """
     if _is_whole(folder):
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.with_name(f"{folder.name}.lock")):
-        if not _is_whole(folder):
-            _build(folder, build)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder.with_name(f"{folder.name}.lock")):
+            if not _is_whole(folder):
+                _build(folder, build)
+    except OSError as error:
+        msg = (
+            f"{folder.parent}: cannot be written ({error.strerror or error}), and what is built once "
+            "is kept there. Set HOTSPAN_CACHE to a folder that can be written."
+        )
+        raise hotspan.ConfigurationError(msg) from error
     return folder
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import hotspan
 from hotspan.pipelines.engines.cache import built_once, cache_folder
 
 
@@ -113,3 +114,11 @@ def test_two_processes_build_once(tmp_path):
 
     assert [process.exitcode for process in both] == [0, 0]
     assert n_builds(tmp_path) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_what_helps(tmp_path):
+    """The cache's folder lies below a file: one sentence with the variable to set."""
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(hotspan.ConfigurationError, match="Set HOTSPAN_CACHE"):
+        built_once(tmp_path / "file" / "thing", lambda _folder: None)
