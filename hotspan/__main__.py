@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from hotspan.cli import main
+import sys
 
 if __name__ == "__main__":
-    main(prog_name="hotspan")
+    try:
+        from hotspan.cli import main
+
+        main(prog_name="hotspan")
+    except KeyboardInterrupt:  # while it was imported; later ones are the command line's own
+        sys.exit(130)

@@ -15,8 +15,10 @@ import click
 import hotspan
 from hotspan.cli.options import examples
 from hotspan.cli.output import emit, screen
+from hotspan.cli.signals import sigterm_as_ctrl_c
 from hotspan.exporters.reports.console import render
 from hotspan.pipelines.demo import Options, run
+from hotspan.tracer.config import DISABLED
 
 if TYPE_CHECKING:
     from hotspan.pipelines.demo import Outcome
@@ -82,7 +84,11 @@ _FOLDER = click.Path(path_type=Path)
 def demo(**given: Any) -> None:
     """Run the reference RAG and agent pipelines and print where their time goes."""
     options = Options(**given)
-    outcome = run(options, _say)
+    if DISABLED:
+        msg = "HOTSPAN_DISABLED is set, and without tracing there is nothing to show. Unset it for the demo."
+        raise hotspan.ConfigurationError(msg)
+    with sigterm_as_ctrl_c():
+        outcome = run(options, _say)
     report = hotspan.analyse(hotspan.load(options.file))
     emit(render(report, screen()))
     emit(_closing_words(options, outcome, report.evidence.n_spans))

@@ -12,6 +12,8 @@ from hotspan.exporters.reports.names import printable
 if TYPE_CHECKING:
     from hotspan.exporters.reports.screen import Screen
 
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 
 def screen(*, wide: bool = False) -> Screen:
     """Return what standard output can show."""
@@ -42,8 +44,12 @@ def printable_lines(message: str) -> str:
 def sentence_of(error: OSError) -> str:
     """Return what the operating system refused, in a sentence."""
     what = error.strerror or str(error) or type(error).__name__
-    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return f"{where}{what[:1].lower()}{what[1:]}."
+    reason = f"{what[:1].lower()}{what[1:]}."
+    if isinstance(error.filename, str | bytes):
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if error.errno in _UNWRITABLE:
+        return f"Standard output cannot be written: {reason} Free some space, or send it somewhere else."
+    return reason
 
 
 def is_broken_pipe(error: OSError) -> bool:

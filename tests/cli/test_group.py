@@ -18,6 +18,7 @@ import pytest
 from hotspan import ConfigurationError
 from hotspan.cli import COMMANDS, main
 from hotspan.cli.group import LazyGroup
+from hotspan.cli.signals import sigterm_as_ctrl_c
 
 
 @pytest.fixture
@@ -195,7 +196,10 @@ def test_a_full_disk_is_told(process, trace_file, args):
     with Path("/dev/full").open("wb") as full:
         result = process(*args, stdout=full)
     assert result.returncode == 2
-    assert result.stderr == b"Error: no space left on device.\n"
+    assert result.stderr == (
+        b"Error: Standard output cannot be written: no space left on device. "
+        b"Free some space, or send it somewhere else.\n"
+    )
 
 
 def test_without_standard_output(trace_file):
@@ -245,3 +249,27 @@ def on_terminal(*args, env=None):
         os.close(main_end)
     assert process.returncode == 0
     return received.getvalue().decode()
+
+
+def test_sigterm_ends_like_ctrl_c(group_of):
+    """A command that is told to end cleans up, and exits with the status that shells know."""
+    cleaned = []
+
+    def body():
+        with sigterm_as_ctrl_c():
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                cleaned.append(True)
+
+    assert status_of(group_of(body), "go") == 143
+    assert cleaned
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_the_demo_is_refused_without_tracing(process):
+    """`HOTSPAN_DISABLED` leaves nothing to show: said at once."""
+    done = process("demo", env={"HOTSPAN_DISABLED": "1"})
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"HOTSPAN_DISABLED is set" in done.stderr
