@@ -1,6 +1,6 @@
 """An agent loop: where its time goes, and how many model calls one request costs.
 
-    python examples/agent_loop.py                         # a tiny local model (needs hotspan[rag])
+    python examples/agent_loop.py                         # a tiny local model (needs pip install '.[rag]')
     python examples/agent_loop.py http://127.0.0.1:8000   # any OpenAI-compatible server
     hotspan report agent.jsonl
 
@@ -80,4 +80,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except hotspan.HotspanError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

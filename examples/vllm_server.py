@@ -38,4 +38,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except hotspan.HotspanError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

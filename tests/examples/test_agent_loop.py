@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import hotspan
 
 pytestmark = pytest.mark.rag
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["agent_loop.py", "vllm_server.py"])
+def test_no_server_is_one_sentence(name, tmp_path, environment):
+    """Without the server that it was given an example says so on standard error, and exits with 2."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), "http://127.0.0.1:1"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2, done.stderr
+    assert "127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.fixture
