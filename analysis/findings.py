@@ -150,8 +150,8 @@ def _sequential(report: Report) -> Iterator[Finding]:
     yield Finding(
         "sequential-model-calls",
         "info",
-        f"An agent request makes {calls.mean:.1f} model calls and waits for {depth.mean:.1f} of them "
-        "one after the other.",
+        f"An agent request makes {significant(calls.mean)} model calls and waits for "
+        f"{significant(depth.mean)} of them one after the other.",
         evidence,
         "Ask for several tool calls in one step, or stop planning when the question is a look-up.",
     )

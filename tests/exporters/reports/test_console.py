@@ -19,6 +19,7 @@ from hotspan.analysis.report import (
     RequestSummary,
     TokenCounts,
     Unattributed,
+    WhatIf,
 )
 from hotspan.exporters.reports import figures
 from hotspan.exporters.reports.console import render
@@ -91,6 +92,17 @@ def test_a_percentile_that_no_call_of_a_phase_has_is_a_dash(by_hand):
     (line,) = (line.split() for line in text.splitlines() if line.startswith(" queue"))
     assert line == ["queue", figures.ABSENT, figures.ABSENT, "10.0", "%"]
     assert f"{figures.ABSENT} not measured" in text
+
+
+def test_estimates_of_single_changes_have_a_heading_and_columns(full_report):
+    """What they are is said once, also without a finding above them; figures stand under each other."""
+    changes = (WhatIf("generation x0.5", -0.45, -0.489), WhatIf("rerank x0.5", -0.029, 0.005))
+    text = render(dataclasses.replace(full_report, findings=(), what_if=changes), Screen())
+    after = text.split("\n\nIf one stage took half the time\n")[1]
+    assert after.split("\n\n")[0].splitlines() == [
+        "  generation   request p50 ~45.0 % shorter   p95 ~48.9 % shorter",
+        "  rerank       request p50  ~2.9 % shorter   p95  ~0.5 % longer",
+    ]
 
 
 def test_printed_shares_add_up_to_100(full_report):
