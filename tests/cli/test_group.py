@@ -118,10 +118,10 @@ def test_an_error_of_the_system_is_one_sentence(group_of, capsys):
     """What the operating system refuses is told with the file's name."""
 
     def body():
-        raise PermissionError(13, "Permission denied", "/root/x.jsonl")
+        raise PermissionError(13, "Permission denied", "/data/x.jsonl")
 
     assert status_of(group_of(body), "go") == 2
-    assert capsys.readouterr().err == "Error: /root/x.jsonl: permission denied.\n"
+    assert capsys.readouterr().err == "Error: /data/x.jsonl: permission denied.\n"
 
 
 def test_a_fault_of_ours_is_not_hidden(group_of):
