@@ -7,6 +7,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hotspan.tracer.errors import TraceFileError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -36,6 +38,24 @@ def progress(what: str, *, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+@contextmanager
+def reading(*files: str) -> Iterator[None]:
+    """Show progress while files are read; what the system says without a file's name gets the names.
+
+    Raises:
+        hotspan.TraceFileError: The system refused to read, and did not say which file.
+    """
+    shown = ", ".join(files)
+    try:
+        with progress(f"Reading {shown}"):
+            yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        msg = f"{shown}: cannot be read ({error.strerror or error}). Give a trace file, such as hotspan-demo.jsonl."
+        raise TraceFileError(msg) from error
 
 
 def _show(what: str, done: threading.Event, patience_s: float) -> None:

@@ -7,7 +7,7 @@ import click
 import hotspan
 from hotspan.cli.options import examples, format_option, wide_option
 from hotspan.cli.output import emit, screen
-from hotspan.cli.progress import progress
+from hotspan.cli.progress import reading
 from hotspan.exporters.reports import console, json
 from hotspan.tracer.errors import UnusableTraceError
 
@@ -29,7 +29,7 @@ def report(files: tuple[str, ...], output_format: str, *, wide: bool) -> None:
     FILE is a trace file in OTLP/JSON lines, plain or gzip-compressed, told by its content; '-' is standard
     input.  Several files are read as one run: the spans of a trace may be spread over them.
     """
-    with progress(f"Reading {', '.join(files)}"):
+    with reading(*files):
         result = hotspan.analyse(hotspan.load(*files))
     if not result.evidence.n_spans:
         msg = f"No span in {', '.join(files)}: was it recorded by an application, and flushed at its end?"

@@ -7,7 +7,7 @@ import click
 import hotspan
 from hotspan.cli.options import examples, format_option, wide_option
 from hotspan.cli.output import emit, screen
-from hotspan.cli.progress import progress
+from hotspan.cli.progress import reading
 from hotspan.exporters.reports import json, waterfall
 from hotspan.exporters.reports.choose import choose
 
@@ -37,6 +37,6 @@ def show(file: str, trace: str | None, percentile: float | None, output_format: 
     if trace is not None and percentile is not None:
         msg = "TRACE and --percentile are two ways to choose a request: give one of them."
         raise click.UsageError(msg)
-    with progress(f"Reading {file}"):
+    with reading(file):
         view = choose(hotspan.load(file), trace, 100 if percentile is None else percentile)
     emit(json.render_request(view) if output_format == "json" else waterfall.render(view, screen(wide=wide)))

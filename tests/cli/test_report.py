@@ -120,3 +120,13 @@ def test_a_file_without_requests_is_still_told(cli, write, spans):
     assert result.exit_code == 0
     assert "no complete request in the file" in result.stdout
     assert "partial trace" in result.stdout
+
+
+def test_a_special_file_that_cannot_be_read_is_named(process):
+    """The system refuses without a name; the message has it, and what to give instead."""
+    done = process("report", "/proc/self/mem")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        b"Error: /proc/self/mem: cannot be read (Input/output error). Give a trace file"
+    )
