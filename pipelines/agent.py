@@ -9,7 +9,7 @@
         ├── context_assembly
         └── generation               the answer, streamed
 
-Model calls per request: 3 to 10 (2 to 6 decisions, up to 3 retries in all, 1 answer).
+Model calls per request: 3 to 8 (2 to 4 decisions, up to 3 retries in all, 1 answer).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hotspan.pipelines.tools import Tool
 
 MIN_STEPS: Final = 2
-MAX_STEPS: Final = 6
+MAX_STEPS: Final = 4
 MAX_RETRIES: Final = 3  # of all decisions of one request together
 CONTEXT_TOKENS: Final = 700
 DECISION_TOKENS: Final = 400
