@@ -54,7 +54,8 @@ def reading(*files: str) -> Iterator[None]:
     except OSError as error:
         if error.filename is not None:
             raise
-        msg = f"{shown}: cannot be read ({error.strerror or error}). Give a trace file, such as hotspan-demo.jsonl."
+        reason = error.strerror or str(error)
+        msg = f"{shown}: cannot be read ({reason}). Give a trace file, such as hotspan-demo.jsonl."
         raise TraceFileError(msg) from error
 
 
