@@ -115,7 +115,7 @@ def trace_openai(client: C, *, usage: bool = False) -> C:
 def _is_async(client: object) -> bool:
     openai: Any = sys.modules.get("openai")
     if openai is None and importlib.util.find_spec("openai") is None:
-        msg = "trace_openai needs the openai package, which is not installed: pip install openai"
+        msg = "trace_openai needs the openai package: pip install openai, or the extra: 'hotspan[openai]'"
         raise MissingDependencyError(msg)
     if isinstance(client, getattr(openai, "AsyncOpenAI", ())):
         return True
