@@ -24,7 +24,7 @@ from hotspan.tracer import span as spans
 from hotspan.tracer.finished import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from hotspan.tracer.channel import Channel
     from hotspan.tracer.record import Resource, SpanRecord
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hotspan")
 
 MAX_BUFFERED: Final = 200_000  # finished spans that wait for the drain thread, some 700 bytes each
+MAX_FOREIGN: Final = 50_000  # the same for spans that other processes wrote, a few kilobytes each
 MAX_BATCH: Final = 2_048
 INTERVAL_S: Final = 0.1
 
@@ -102,6 +103,8 @@ class Recorder:
     _wake: threading.Lock = field(default_factory=threading.Lock)
     _starting: threading.Lock = field(default_factory=threading.Lock)
     _draining: threading.Lock = field(default_factory=threading.Lock)
+    # Reentrant: a signal handler may shut down while its own thread does.
+    _arriving: threading.RLock = field(default_factory=threading.RLock)
     _n_overflow_seen: int = 0
     _thread: threading.Thread | None = None
     _stopped: bool = False  # no thread drains any more
@@ -134,9 +137,13 @@ class Recorder:
         span.recording = False
         return is_new
 
-    def take_records(self, records: Iterable[SpanRecord]) -> None:
-        """Take finished spans that another process wrote."""
-        self._foreign.extend(records)
+    def take_records(self, records: Sequence[SpanRecord]) -> None:
+        """Take finished spans that another process wrote; what goes beyond the bound is lost, and counted."""
+        with self._arriving:  # two that arrive at once would find the same room
+            room = 0 if self._ended else max(0, MAX_FOREIGN - len(self._foreign))
+            self._foreign.extend(records[:room])
+        for channel in self.channels:
+            channel.note_lost(len(records) - room)
         self._nudge()
         self.start()
 
@@ -220,12 +227,14 @@ class Recorder:
         if self._ended:
             return self._result(in_time=True)
         deadline = time.monotonic() + timeout_s
-        self._ended = self._stopped = True
+        with self._arriving:  # what other processes sent is taken before this, or lost
+            self._ended = self._stopped = True
         self._nudge()
         self.drain(max(0.0, timeout_s))
         n_unfinished = 0 if carry_on else self.n_open()
         for channel in self.channels:
             channel.note_lost(n_unfinished, "had not ended")
+            channel.note_lost(len(self._foreign), "of other processes were left when time was up")
         stoppers = [_in_thread(channel.stop, deadline) for channel in self.channels]
         for stopper in stoppers:
             if stopper is not None:
@@ -280,7 +289,7 @@ def installed() -> Recorder | None:
     return _recorder
 
 
-def submit(records: Iterable[SpanRecord]) -> None:
+def submit(records: Sequence[SpanRecord]) -> None:
     """Hand finished spans that another process wrote to the exporters."""
     if _recorder is not None:
         _recorder.take_records(records)

@@ -225,7 +225,7 @@ def test_the_applications_provider_gets_our_spans_if_it_asks():
 # --- Switched off ------------------------------------------------------------------------------------------
 
 DISABLED = """
-import functools, sys, hotspan
+import asyncio, functools, pickle, sys, hotspan
 def plain(x): return x
 class Search:
     def run(self): return 1
@@ -239,10 +239,24 @@ hotspan.configure(file=sys.argv[1])
 with hotspan.request() as span:
     span.set("k", 1)
     assert not span.is_recording()
+again = hotspan.stage("own", k=1)
+async def nested():
+    async with again as outer:
+        with again as inner, hotspan.step("s"):
+            assert inner is outer is span and not hotspan.current().is_recording()
+asyncio.run(nested())
 try:
-    hotspan.step(3)
-except hotspan.ConfigurationError:
-    print("refused")
+    with again, hotspan.tool("t"):
+        raise KeyError("kept")
+except KeyError as error:
+    assert error.args == ("kept",)
+assert not again.start().is_recording()
+assert pickle.loads(pickle.dumps(again)).span_name == again.span_name
+for wrong in (lambda: hotspan.step(3), lambda: hotspan.stage("")):
+    try:
+        wrong()
+    except hotspan.ConfigurationError:
+        print("refused")
 """
 
 
@@ -252,5 +266,5 @@ def test_disabled_returns_what_it_was_given(tmp_path):
 
     out, said = run(DISABLED, path, HOTSPAN_DISABLED="1")
 
-    assert (out, said) == ("refused\n", "")
+    assert (out, said) == ("refused\nrefused\n", "")
     assert not path.exists()

@@ -258,6 +258,47 @@ def test_spans_of_other_processes_take_the_same_way():
     assert (result.exported, running.n_open()) == (1, 0)
 
 
+def foreign(n_spans):
+    """Return spans as another process wrote them."""
+    return [SpanRecord("1" * 32, f"{i:016x}", None, "engine", 1, 2) for i in range(n_spans)]
+
+
+def test_spans_of_other_processes_have_a_bound_of_their_own(monkeypatch):
+    """While nothing is drained, what goes beyond the bound is lost, and counted to the span."""
+    monkeypatch.setattr(recorder, "MAX_FOREIGN", 100)
+    sink = Sink()
+    with recording_to(sink, QUIET) as running:
+        with running._draining:  # noqa: SLF001 - nothing public keeps the thread from draining
+            for _ in range(8):
+                recorder.submit(foreign(30))
+            assert len(running._foreign) == 100  # noqa: SLF001 - the bound is of this
+        result = running.flush(30)
+
+    assert (result.ok, result.exported, result.lost, sink.lost) == (False, 100, 140, 140)
+
+
+def test_many_senders_at_once_are_accounted_for(monkeypatch):
+    """However many receivers submit at the same moment, each span is delivered or counted as lost."""
+    monkeypatch.setattr(recorder, "MAX_FOREIGN", 200)
+    sink, together = Sink(), threading.Barrier(8)
+
+    def send():
+        together.wait(10)
+        for _ in range(50):
+            recorder.submit(foreign(20))
+
+    with recording_to(sink, QUIET) as running:
+        threads = [threading.Thread(target=send) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        result = running.flush(30)
+
+    assert result.exported + result.lost == 8 * 50 * 20
+    assert (len(sink.ids), sink.lost) == (result.exported, result.lost)
+
+
 def test_a_fault_of_our_own_does_not_reach_the_program(monkeypatch, caplog):
     """Outside of pytest a fault is logged once, counted, and the program goes on."""
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
