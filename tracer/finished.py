@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import SpanContext
 
-    from hotspan.tracer.record import Resource
+    from hotspan.tracer.record import Resource, Status
     from hotspan.tracer.span import Span
 
 MAX_EVENTS: Final = 1_024
@@ -26,7 +26,7 @@ _SCOPE: Final = Scope(semconv.SCOPE_NAME, "", NO_ATTRIBUTES, semconv.SCHEMA_URL)
 
 
 class Extra:
-    """What few spans have: events, links, a status message, and counts of what did not fit.
+    """What few spans have: a status, events, links, and counts of what did not fit.
 
     The limits cut what matters least: the first events are kept; an exception replaces the last.
 
@@ -34,6 +34,7 @@ class Extra:
         events: (name, time on the process's clock, attributes), at most `MAX_EVENTS`.
         links: (context, attributes), at most `MAX_LINKS`.
         make_attributes: Returns attributes that take a while to work out.
+        status: How the span ended, in OpenTelemetry's terms.
         status_message: Says more of the status "error".
         n_dropped_attributes: Attributes that did not fit.
         n_dropped_events: Events that did not fit.
@@ -42,12 +43,13 @@ class Extra:
 
     __slots__ = (
         "events", "links", "make_attributes", "n_dropped_attributes", "n_dropped_events", "n_dropped_links",
-        "status_message",
+        "status", "status_message",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.events: list[tuple[str, int, Mapping[str, Any]]] = []
         self.links: list[tuple[SpanContext, Mapping[str, Any]]] = []
+        self.status: Status = "unset"
         self.status_message = ""
         self.make_attributes: Callable[[], Mapping[str, Any]] | None = None
         self.n_dropped_attributes = self.n_dropped_events = self.n_dropped_links = 0
@@ -109,8 +111,8 @@ def record_of(span: Span, resource: Resource) -> SpanRecord:
         span.end_ns + anchor,
         attributes_of(span),
         span.kind,
-        span.status,
-        extra.status_message if span.status == "error" else "",
+        extra.status,
+        extra.status_message if extra.status == "error" else "",
         tuple(Event(n, t + anchor, a) for n, t, a in extra.events) if extra.events else (),
         tuple(_link(c, a) for c, a in extra.links) if extra.links else (),
         resource,

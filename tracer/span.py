@@ -68,15 +68,15 @@ class Span(otel.Span, ContextOverlay):
         start_ns: Start on the process's monotonic clock (`clock.now_ns`), nanoseconds.
         end_ns: End on the same clock; 0 while the span runs.
         recording: False for a span of a request that was not sampled: it is propagated, never written.
-        extra: Events, links and the like, made when the first of them comes.
-        entry: The token to leave the `with` statement that made the span current.
+        extra: Status, events, links and the like, made when the first of them comes.
+        entry: The token to leave the `with` statement that made the span current; there while it is inside.
         constants: Attributes that many spans share; never changed.
         own: Attributes that were set on this span; see `finished.attributes_of`.
     """
 
     __slots__ = (
         "base", "constants", "end_ns", "entry", "extra", "flags", "kind", "name", "own", "parent_id",
-        "recording", "span_id", "start_ns", "status", "trace_id", "trace_state",
+        "recording", "span_id", "start_ns", "trace_id", "trace_state",
     )  # fmt: skip
 
     base: Context
@@ -90,7 +90,6 @@ class Span(otel.Span, ContextOverlay):
     flags: int
     recording: bool
     trace_state: TraceState
-    status: Status
     extra: Extra | None
     entry: Any
     constants: Mapping[str, Any]
@@ -131,8 +130,8 @@ class Span(otel.Span, ContextOverlay):
     def outcome(self, outcome: str) -> None:
         """Set how the stage ended where neither "ok" nor an exception says it; truncated is an error."""
         self.set(semconv.OUTCOME, outcome)
-        if outcome == semconv.TRUNCATED and self.status != "ok" and not self.end_ns:
-            self.status = "error"
+        if outcome == semconv.TRUNCATED:
+            self._set_error("")
 
     def _record_error(self, exc: BaseException) -> None:
         if self.end_ns or not self.recording:
@@ -140,9 +139,21 @@ class Span(otel.Span, ContextOverlay):
         kind = type(exc).__qualname__
         self.set(semconv.ERROR_TYPE, kind)
         self.record_exception(exc)
-        if self.status != "ok":  # "ok" is the user's last word
-            self.status = "error"
-            self._more().status_message = f"{kind}: {message_of(exc)}" if keep_messages else kind
+        self._set_error(f"{kind}: {message_of(exc)}" if keep_messages else kind)
+
+    def _set_error(self, message: str) -> None:
+        if self.recording and not self.end_ns and self.status != "ok":  # "ok" is the user's last word
+            more = self._more()
+            more.status, more.status_message = "error", message or more.status_message
+
+    @property
+    def status(self) -> Status:
+        """How the span ended, in OpenTelemetry's terms."""
+        return "unset" if self.extra is None else self.extra.status
+
+    @status.setter
+    def status(self, status: Status) -> None:
+        self._more().status = status
 
     # --- What a user of Hotspan sets ----------------------------------------------------------------------
 
@@ -249,9 +260,8 @@ class Span(otel.Span, ContextOverlay):
         new, description = status_of(status, description)
         if self.end_ns or self.status == "ok" or new == "unset":
             return
-        self.status = new
-        if description or self.extra is not None:
-            self._more().status_message = description or ""
+        more = self._more()
+        more.status, more.status_message = new, description or ""
 
     def record_exception(
         self,
@@ -322,9 +332,8 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
     span.kind = kind
     span.constants = attributes
     span.own = {}
-    span.entry = span.extra = None
+    span.extra = None
     span.end_ns = 0
-    span.status = "unset"
     if span.recording and not on_start() & _CHECK_MASK:
         on_check()
     span.start_ns = clock.now_ns()
@@ -377,8 +386,8 @@ def _make_noop() -> Span:
     span.trace_state = _NO_STATE
     span.name, span.kind = "", "internal"
     span.constants, span.own = {}, {}
-    span.entry = span.extra = None
-    span.start_ns, span.end_ns, span.status = 0, 1, "unset"
+    span.extra = None
+    span.start_ns, span.end_ns = 0, 1
     return span
 
 
