@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from hotspan.analysis.telemetry import Telemetry
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -376,6 +378,7 @@ class Report:
     amplification: Amplification = Amplification()
     what_if: tuple[WhatIf, ...] = ()
     findings: tuple[Finding, ...] = ()
+    telemetry: Telemetry = field(default_factory=Telemetry)  # what was sampled of engines and GPUs during the run
 
     def to_dict(self) -> JsonDict:
         """Return the report as JSON-ready data, `hotspan report --format json`: times in milliseconds."""
@@ -389,4 +392,5 @@ class Report:
             "amplification": self.amplification.to_dict(),
             "what_if": [item.to_dict() for item in self.what_if],
             "findings": [item.to_dict() for item in self.findings],
+            "telemetry": self.telemetry.to_dict(),
         }

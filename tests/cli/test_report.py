@@ -45,6 +45,7 @@ def test_json_is_the_contract(cli, trace_file):
         "amplification",
         "what_if",
         "findings",
+        "telemetry",
     ]
     assert document["schema"] == "hotspan.report/1"
     assert document["evidence"]["files"] == [str(trace_file)]
