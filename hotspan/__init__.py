@@ -30,6 +30,7 @@ from hotspan.tracer.errors import (
     TraceFileError,
     UnusableTraceError,
 )
+from hotspan.tracer.propagate import propagate
 from hotspan.tracer.recorder import FlushResult
 from hotspan.tracer.stage import (
     agent,
@@ -37,7 +38,6 @@ from hotspan.tracer.stage import (
     current,
     embedding,
     generation,
-    propagate,
     request,
     rerank,
     retrieval,

@@ -15,7 +15,7 @@ import copy
 import functools
 import inspect
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from hotspan.tracer import config, semconv
 from hotspan.tracer import span as spans
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hotspan.tracer.stage import Stage
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _STREAM_FLAGS: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
@@ -57,7 +60,7 @@ def decorate(spec: Stage, fn: Any) -> Any:
 def _decorate_function(spec: Stage, fn: types.FunctionType) -> Any:
     if inspect.iscoroutinefunction(fn):
         return functools.update_wrapper(_wrap_coroutine(spec, fn), fn)
-    return functools.update_wrapper(_with_flags_of(fn, _wrap(spec, fn)), fn)
+    return functools.update_wrapper(with_flags_of(fn, _wrap(spec, fn)), fn)
 
 
 def _wrap(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,14 +118,15 @@ def _wrap_coroutine(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _with_flags_of(fn: types.FunctionType, wrapper: Callable[..., Any]) -> Callable[..., Any]:
+def with_flags_of(fn: Any, wrapper: Callable[P, R]) -> Callable[P, R]:
     """Return `wrapper` such that `inspect.isgeneratorfunction` and `isasyncgenfunction` answer as for `fn`.
 
     The flags only label the code object: since Python 3.11 it is an instruction, not a flag, that makes a
     call return a generator.  A wrapper that really were a generator function would run nothing, and so start
     no span, until its first item is asked for.
     """
-    flags = fn.__code__.co_flags & _STREAM_FLAGS
+    code = getattr(fn, "__code__", None)
+    flags = code.co_flags & _STREAM_FLAGS if code is not None else 0
     if not flags or not isinstance(wrapper, types.FunctionType):
         return wrapper
     own = wrapper.__code__

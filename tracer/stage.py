@@ -6,8 +6,6 @@ of a callable.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import itertools
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, overload
 
@@ -247,37 +245,6 @@ def current() -> Span:
     return spans.current_span() or NOOP_SPAN
 
 
-def propagate(fn: Callable[P, R]) -> Callable[P, R]:
-    """Return `fn` such that it runs below the stage that is current now, in whatever thread it is called.
-
-    OpenTelemetry's context is carried, nothing else; one wrapped callable may run many times at once.
-
-    Example:
-        `pool.submit(hotspan.propagate(search), query)`
-    """
-    context = get_context()
-
-    if inspect.iscoroutinefunction(fn):
-
-        async def run_async(*args: Any, **kwargs: Any) -> Any:
-            token = attach(context)
-            try:
-                return await fn(*args, **kwargs)
-            finally:
-                detach(token)
-
-        return functools.update_wrapper(run_async, fn)  # type: ignore[return-value]  # the same callable kind
-
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = attach(context)
-        try:
-            return fn(*args, **kwargs)
-        finally:
-            detach(token)
-
-    return functools.update_wrapper(run, fn)
-
-
 __all__ = [
     "Stage",
     "StageFactory",
@@ -286,7 +253,6 @@ __all__ = [
     "current",
     "embedding",
     "generation",
-    "propagate",
     "request",
     "rerank",
     "retrieval",

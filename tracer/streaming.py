@@ -251,7 +251,7 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
     n_items = busy_ns = 0
     stream.counts = lambda: (n_items, busy_ns)
     stream.started = True
-    pull = _first_pull(source)
+    pull = first_pull(source)
     closing: str | None = None
     try:
         while True:
@@ -298,7 +298,7 @@ def _closing(thrown: BaseException) -> str | None:
     return semconv.ABANDONED if outcome_of(thrown) in (semconv.ABANDONED, semconv.CANCELLED) else None
 
 
-def _first_pull(source: AsyncGenerator[Any, Any]) -> Any:
+def first_pull(source: AsyncGenerator[Any, Any]) -> Any:
     """Ask for the first item such that the event loop does not come to know `source`.
 
     An event loop closes the asynchronous generators that it knows when it ends.  It knows the stand-in; if it
