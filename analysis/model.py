@@ -378,7 +378,7 @@ class Report:
     amplification: Amplification = Amplification()
     what_if: tuple[WhatIf, ...] = ()
     findings: tuple[Finding, ...] = ()
-    telemetry: Telemetry = field(default_factory=Telemetry)  # what was sampled of engines and GPUs during the run
+    telemetry: Telemetry = field(default_factory=Telemetry)  # engines and GPUs, sampled
 
     def to_dict(self) -> JsonDict:
         """Return the report as JSON-ready data, `hotspan report --format json`: times in milliseconds."""
