@@ -58,7 +58,7 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
         services=tuple(str(value) for value in collector.writers.values(semconv.SERVICE_NAME)),
         engines=_names(collector, semconv.ENGINE),
         models=_names(collector, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
-        warnings=tuple([*seen.warnings, *collector.warnings, *_warnings(collector)][:_MAX_WARNINGS]),
+        warnings=tuple([*seen.warnings, *collector.warnings, *_warnings(collector, seen)][:_MAX_WARNINGS]),
     )
 
 
@@ -86,7 +86,7 @@ def _names(collector: Collector, *keys: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _warnings(collector: Collector) -> Iterator[str]:
+def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
     n_disordered = sum(is_disordered(call.last.attributes) for call in collector.model_calls)
     if collector.n_traces and not collector.n_requests:
@@ -96,6 +96,11 @@ def _warnings(collector: Collector) -> Iterator[str]:
         )
     if n_disordered:
         yield f"{n_disordered} model calls have a last token before their first: no decode time"
+    if seen.n_faults:
+        yield (
+            f"{seen.n_faults} faults of Hotspan itself in the traced program, which logged the first: "
+            "spans may lack attributes or be lost"
+        )
     if collector.repairs["n_early"]:
         yield (
             f"{collector.repairs['n_early']} spans start before their parent: the clocks of two processes "

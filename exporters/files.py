@@ -20,7 +20,7 @@ from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import Resource, SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
@@ -53,12 +53,15 @@ class FileExporter:
         path: The file; made if it is not there.  Its folder must exist.  A later change of the working
             directory does not move it.
         truncate: Begin with an empty file instead of appending.
+        faults: Returns how many faults of the tracing itself there were in this process.
 
     Raises:
         ConfigurationError: The file cannot be opened for writing.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, truncate: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, truncate: bool = False, faults: Callable[[], int] = int
+    ) -> None:
         if not os.fspath(path):
             msg = "The trace file's name is empty. Give a path such as 'run.jsonl'."
             raise ConfigurationError(msg)
@@ -69,6 +72,7 @@ class FileExporter:
                     os.ftruncate(file, 0)
         except OSError as error:
             raise ConfigurationError(_why_not(self.path, error)) from error
+        self._faults, self._n_faults_before = faults, faults()
 
     def pack(self, spans: Sequence[SpanRecord]) -> Lines:
         """Return the spans as the text that is written; then a batch waits for the disk alone."""
@@ -91,11 +95,21 @@ class FileExporter:
             OSError: As `export`.
         """
         if n_spans > 0:
-            attributes = {semconv.PROCESS_PID: os.getpid(), semconv.LOST_SPANS: n_spans}
-            self._append(otlp_json.resource_line(Resource(attributes)).encode())
+            self._note(semconv.LOST_SPANS, n_spans)
 
     def shutdown(self) -> None:
-        """Do nothing: what was exported is in the file, and no descriptor is held."""
+        """Append a line that says how many faults of the tracing itself there were, if there were any.
+
+        Raises:
+            OSError: As `export`.
+        """
+        n_faults = self._faults() - self._n_faults_before
+        if n_faults > 0:
+            self._note(semconv.FAULTS, n_faults)
+
+    def _note(self, key: str, count: int) -> None:
+        attributes = {semconv.PROCESS_PID: os.getpid(), key: count}
+        self._append(otlp_json.resource_line(Resource(attributes)).encode())
 
     def _append(self, data: bytes) -> None:
         with _locked(self.path) as file:

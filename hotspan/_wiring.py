@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hotspan.tracer import config
+from hotspan.tracer import config, faults
 
 if TYPE_CHECKING:
     from hotspan.tracer.channel import Exporter
@@ -16,7 +16,7 @@ def _file(settings: Settings) -> Exporter | None:
         return None
     from hotspan.exporters.files import FileExporter  # noqa: PLC0415 - only who writes a file pays
 
-    return FileExporter(settings.file)
+    return FileExporter(settings.file, faults=faults.count)
 
 
 def _otlp(settings: Settings) -> Exporter | None:

@@ -8,9 +8,16 @@ from __future__ import annotations
 import logging
 import os
 
+from hotspan.tracer import process
+
 _log = logging.getLogger("hotspan")
 
 n_faults = 0
+
+
+def count() -> int:
+    """Return how many faults there were in this process."""
+    return n_faults
 
 
 def fault(exc: Exception) -> None:
@@ -22,6 +29,8 @@ def fault(exc: Exception) -> None:
     global n_faults  # noqa: PLW0603 - one count per process
     if "PYTEST_CURRENT_TEST" in os.environ:
         raise exc
-    n_faults += 1
-    if n_faults == 1:
+    with process.lock:
+        n_faults += 1
+        is_first = n_faults == 1
+    if is_first:
         _log.warning("hotspan: a fault of the tracing itself; the program is not affected", exc_info=exc)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from hotspan.tracer import process
+from hotspan.tracer import faults, process
 from hotspan.tracer import span as spans
 from hotspan.tracer.finished import record_of
 
@@ -46,11 +46,13 @@ class FlushResult:
         ok: Everything that had ended when the call began was delivered, in time, and nothing was lost so far.
         exported: Spans that every exporter has delivered since `configure`.
         lost: Spans that at least one exporter has not delivered and will not.
+        faults: Faults of Hotspan itself in this process so far, of which the first was logged.
     """
 
     ok: bool
     exported: int
     lost: int
+    faults: int = field(default_factory=faults.count)
 
 
 class Tally:

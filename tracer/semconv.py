@@ -65,11 +65,20 @@ ATTEMPT_NUMBER: Final = "hotspan.attempt.number"  # from 1, in one call
 ATTEMPT_DURATION_NS: Final = "hotspan.attempt.duration_ns"  # the attempt alone, without the back-off after it
 ENGINE: Final = "hotspan.engine"  # vllm | transformers | llamacpp | …: what answered, where it is known
 
+# --- Hotspan: what the answer itself says of the server's time (tracer/engines/); durations ----------------
+ACCOUNT_SOURCE: Final = "hotspan.account.source"  # field of the response: metrics | timings | meta_info
+ACCOUNT_QUEUE_NS: Final = "hotspan.account.queue_ns"  # in the engine's queue
+ACCOUNT_PREFILL_NS: Final = "hotspan.account.prefill_ns"  # scheduled to first token
+ACCOUNT_DECODE_NS: Final = "hotspan.account.decode_ns"  # first to last token
+ACCOUNT_DRAFT_TOKENS: Final = "hotspan.account.draft_tokens"  # speculative decoding: tokens drafted
+ACCOUNT_ACCEPTED_TOKENS: Final = "hotspan.account.accepted_tokens"  # and of these, tokens kept
+
 # --- Hotspan: the process, and the quality of what it wrote -------------------------------------------
 HOTSPAN_VERSION: Final = "hotspan.version"  # resource: the library's version
 CONVENTION: Final = "hotspan.genai_convention"  # resource: the GenAI conventions' version that was written
 SAMPLE_RATIO: Final = "hotspan.sample_ratio"  # resource: share of requests that were traced
 LOST_SPANS: Final = "hotspan.lost_spans"  # resource of a line without spans: spans lost since the line before
+FAULTS: Final = "hotspan.faults"  # resource of a line without spans: faults of the tracing itself
 OVERHEAD_NS: Final = (
     "hotspan.overhead_per_span_ns"  # resource: measured cost of one span on the calling thread
 )
@@ -137,12 +146,21 @@ OPENINFERENCE_KIND_OF_STAGE: Final = {
     TOOL: "TOOL",
 }
 
-# --- vLLM's `llm_request` span: seconds ---------------------------------------------------------------
+# --- Inference servers' spans; seconds.  Who means what by them: tracer/engines/ -------------------------
 VLLM_SPAN_NAME: Final = "llm_request"
 ENGINE_QUEUE_S: Final = "gen_ai.latency.time_in_queue"
-ENGINE_PREFILL_S: Final = "gen_ai.latency.time_in_model_prefill"
+ENGINE_PREFILL_S: Final = "gen_ai.latency.time_in_model_prefill"  # SGLang's includes the queue
 ENGINE_DECODE_S: Final = "gen_ai.latency.time_in_model_decode"
 ENGINE_INFERENCE_S: Final = "gen_ai.latency.time_in_model_inference"
 ENGINE_TTFT_S: Final = "gen_ai.latency.time_to_first_token"
 ENGINE_E2E_S: Final = "gen_ai.latency.e2e"
 ENGINE_REQUEST_ID: Final = "gen_ai.request.id"
+TRITON_REQUEST_ID: Final = "triton.request_id"
+REQUEST_ID_HEADER: Final = "http.request.header.x-request-id"  # as OpenTelemetry's HTTP clients record it
+
+# --- Metrics of the GPUs, by OpenTelemetry's hardware conventions -----------------------------------------
+GPU_UTILIZATION: Final = "hw.gpu.utilization"  # ratio of the time in which a kernel ran
+GPU_MEMORY_USAGE: Final = "hw.gpu.memory.utilization"  # ratio of the memory that is taken
+GPU_POWER: Final = "hw.power"  # watts
+GPU_ID: Final = "hw.id"
+GPU_NAME: Final = "hw.name"

@@ -27,6 +27,7 @@ class ReadEvidence:
     files: tuple[str, ...] = ()
     n_dropped_spans: int = 0  # that a writer noted as lost
     n_refused_spans: int = 0  # without a usable id or time
+    n_faults: int = 0  # of the tracing itself, that a writer noted
     warnings: list[str] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
@@ -69,17 +70,17 @@ class TraceReader(Iterator[Trace]):
             elif isinstance(item, RefusedSpan):
                 self._refuse(source, item)
             else:
-                self._note_loss(item)
+                self._note(item)
 
     def _refuse(self, source: Source, item: RefusedSpan) -> None:
         self.evidence.n_refused_spans += 1
         if self.evidence.n_refused_spans <= _MAX_WARNINGS // 4:
             self.evidence.warn(f"{source.name}: {item.reason}; it is left out and counted as invalid")
 
-    def _note_loss(self, item: LostNote) -> None:
-        lost = item.resource.attributes.get(semconv.LOST_SPANS)
-        if isinstance(lost, int):
-            self.evidence.n_dropped_spans += lost
+    def _note(self, item: LostNote) -> None:
+        lost, faults = map(item.resource.attributes.get, (semconv.LOST_SPANS, semconv.FAULTS))
+        self.evidence.n_dropped_spans += lost if isinstance(lost, int) else 0
+        self.evidence.n_faults += faults if isinstance(faults, int) else 0
 
 
 def load(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> TraceReader:

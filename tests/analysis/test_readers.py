@@ -305,6 +305,22 @@ def test_a_line_without_spans_says_how_many_its_writer_lost(tmp_path):
     assert report.findings[0].id == "spans-lost"
 
 
+def test_a_line_without_spans_says_of_faults_of_the_tracing(tmp_path):
+    """Faults that the writers noted become one warning with their sum."""
+    note = {
+        "resourceSpans": [
+            {"resource": {"attributes": [{"key": semconv.FAULTS, "value": {"intValue": str(n)}}]}}
+            for n in (1, 2)
+        ]
+    }
+    path = tmp_path / "run.jsonl"
+    path.write_text(_lines(ONE, note))
+
+    (warning,) = analyse(load(path)).evidence.warnings
+
+    assert warning.startswith("3 faults of Hotspan itself")
+
+
 @given(st.binary(min_size=16, max_size=16), st.binary(min_size=8, max_size=8))
 def test_an_id_is_the_same_in_hex_and_in_base64(trace, span):
     """Upper or lower case, padded or not: 32 and 16 lower-case digits; all zeros is none."""

@@ -85,6 +85,20 @@ def test_lost_spans_are_written_down(tmp_path):
     assert {"key": "hotspan.lost_spans", "value": {"intValue": "7"}} in group["resource"]["attributes"]
 
 
+def test_faults_of_the_tracing_are_written_down_at_the_end(tmp_path):
+    """Those since the file was opened are a line of their own; where there were none, nothing is written."""
+    path, n_faults = tmp_path / "run.jsonl", 2
+    exporter = FileExporter(path, faults=lambda: n_faults)
+    exporter.shutdown()
+    assert path.read_bytes() == b""
+    n_faults = 5
+    exporter.shutdown()
+
+    (line,) = path.read_text("utf-8").splitlines()
+    (group,) = json.loads(line)["resourceSpans"]
+    assert {"key": "hotspan.faults", "value": {"intValue": "3"}} in group["resource"]["attributes"]
+
+
 def test_the_file_stays_where_it_was_named(tmp_path, monkeypatch):
     """A program that changes its folder does not move its trace."""
     monkeypatch.chdir(tmp_path)
