@@ -164,3 +164,18 @@ GPU_MEMORY_USAGE: Final = "hw.gpu.memory.utilization"  # ratio of the memory tha
 GPU_POWER: Final = "hw.power"  # watts
 GPU_ID: Final = "hw.id"
 GPU_NAME: Final = "hw.name"
+
+# --- What went into a call and came out of it: content, where a writer was asked to record it ------------
+TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_RESULT: Final = "gen_ai.tool.call.result"
+QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
+RETRIEVED: Final = "gen_ai.retrieval.documents"
+OPENINFERENCE_INPUT: Final = "input.value"
+OPENINFERENCE_OUTPUT: Final = "output.value"
+OPENINFERENCE_SECOND_TEXT: Final = "embedding.embeddings.1.embedding.text"  # present: not one text alone
+TRACELOOP_INPUT: Final = "traceloop.entity.input"
+TRACELOOP_OUTPUT: Final = "traceloop.entity.output"
+LANGFUSE_INPUT: Final = "langfuse.observation.input"
+LANGFUSE_OUTPUT: Final = "langfuse.observation.output"
+MLFLOW_INPUTS: Final = "mlflow.spanInputs"
+MLFLOW_OUTPUTS: Final = "mlflow.spanOutputs"
