@@ -179,3 +179,67 @@ LANGFUSE_INPUT: Final = "langfuse.observation.input"
 LANGFUSE_OUTPUT: Final = "langfuse.observation.output"
 MLFLOW_INPUTS: Final = "mlflow.spanInputs"
 MLFLOW_OUTPUTS: Final = "mlflow.spanOutputs"
+
+# --- What other writers say of a span: read by analysis/dialects/, never written ---------------------------
+TRACELOOP_KIND: Final = "traceloop.span.kind"
+TRACELOOP_INTEGRATION: Final = "traceloop.association.properties.ls_integration"
+LLM_REQUEST_TYPE: Final = "llm.request.type"
+LANGFUSE_TYPE: Final = "langfuse.observation.type"
+LANGFUSE_LEVEL: Final = "langfuse.observation.level"  # ERROR: it failed
+LANGSMITH_KIND: Final = "langsmith.span.kind"
+LANGSMITH_INTEGRATION: Final = "langsmith.metadata.ls_integration"
+LANGSMITH_NODE: Final = "langsmith.metadata.langgraph_node"  # present: a node of a graph, not the graph
+MLFLOW_TYPE: Final = "mlflow.spanType"  # JSON in a string: the quotes are part of the value
+NAT_KIND: Final = "nat.span.kind"
+NAT_SUBSPAN: Final = "nat.subspan.name"
+HAYSTACK_COMPONENT: Final = "haystack.component.type"
+LOGFIRE_TYPE: Final = "logfire.span_type"  # log: a moment, no span
+LOGFIRE_DURATION: Final = "duration"  # seconds, of what a log tells of
+SPRING_AI_KIND: Final = "spring.ai.kind"
+AG2_TYPE: Final = "ag2.span.type"
+OPENINFERENCE_METADATA: Final = "metadata"  # JSON
+OPENINFERENCE_AGENT: Final = "agent.name"
+OPENINFERENCE_NODE: Final = "graph.node.id"
+OPENINFERENCE_TOOL: Final = "tool.name"
+OPENINFERENCE_FINISH: Final = "llm.finish_reason"
+HTTP_METHOD: Final = "http.request.method"
+HTTP_METHOD_OLD: Final = "http.method"
+URL: Final = "url.full"
+URL_OLD: Final = "http.url"
+RPC_SYSTEM: Final = "rpc.system"
+MESSAGING_SYSTEM: Final = "messaging.system"
+DB_SYSTEM: Final = "db.system.name"
+DB_SYSTEM_OLD: Final = "db.system"
+TASK_STATUS: Final = "gen_ai.task.status"  # OpenLLMetry: failure
+PROVIDER_OLD: Final = "gen_ai.system"
+
+# --- Other writers' names of tokens and models ------------------------------------------------------------
+INPUT_TOKENS_OLD: Final = "gen_ai.usage.prompt_tokens"
+OUTPUT_TOKENS_OLD: Final = "gen_ai.usage.completion_tokens"
+CACHED_TOKENS_OLD: Final = "gen_ai.usage.cache_read_input_tokens"
+OPENINFERENCE_INPUT_TOKENS: Final = "llm.token_count.prompt"
+OPENINFERENCE_OUTPUT_TOKENS: Final = "llm.token_count.completion"
+OPENINFERENCE_CACHED_TOKENS: Final = "llm.token_count.prompt_details.cache_read"
+OPENINFERENCE_REASONING_TOKENS: Final = "llm.token_count.completion_details.reasoning"
+OPENINFERENCE_MODEL: Final = "llm.model_name"
+OPENINFERENCE_EMBEDDING_MODEL: Final = "embedding.model_name"
+OPENINFERENCE_MESSAGES: Final = "llm.output_messages.0.message.role"
+VERCEL_INPUT_TOKENS: Final = "ai.usage.inputTokens"
+VERCEL_OUTPUT_TOKENS: Final = "ai.usage.outputTokens"
+VERCEL_INPUT_TOKENS_OLD: Final = "ai.usage.promptTokens"
+VERCEL_OUTPUT_TOKENS_OLD: Final = "ai.usage.completionTokens"
+LANGFUSE_USAGE: Final = "langfuse.observation.usage_details"  # JSON
+LANGFUSE_MODEL: Final = "langfuse.observation.model.name"
+LANGSMITH_USAGE: Final = "langsmith.metadata.usage_metadata"  # JSON
+MLFLOW_USAGE: Final = "mlflow.chat.tokenUsage"  # JSON
+MLFLOW_MODEL: Final = "mlflow.llm.model"  # JSON
+
+# --- Other writers' names of the first token and the first chunk, which is often an empty one --------------
+FIRST_CHUNK_NS: Final = "hotspan.generation.first_chunk_ns"  # start of the span to the first chunk
+CLIENT_TIME_TO_FIRST_CHUNK: Final = "gen_ai.client.operation.time_to_first_chunk"  # seconds
+TIME_TO_FIRST_TOKEN: Final = "gen_ai.response.time_to_first_token"  # noqa: S105 - seconds or ns; no password
+SERVER_TIME_TO_FIRST_TOKEN: Final = "gen_ai.server.time_to_first_token"  # noqa: S105 - ms or s; no password
+TTFT_MS: Final = "ttft_ms"
+VERCEL_FIRST_CHUNK_MS: Final = "ai.response.msToFirstChunk"
+LANGFUSE_FIRST_CHUNK: Final = "langfuse.observation.completion_start_time"  # ISO time, JSON
+MLFLOW_CHUNK: Final = "mlflow.chunk.value"  # of an event: JSON
