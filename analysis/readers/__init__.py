@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.readers.documents import documents
-from hotspan.analysis.readers.otlp_json import Decoder, LostNote, RefusedSpan
+from hotspan.analysis.readers.items import LostNote, RefusedSpan
+from hotspan.analysis.readers.otlp_json import Decoder
 from hotspan.analysis.readers.source import Source
 from hotspan.tracer import semconv
 from hotspan.tracer.record import SpanRecord, Trace

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from hotspan.analysis.readers import ids
+from hotspan.analysis.readers.items import Item, LostNote, RefusedSpan
 from hotspan.tracer.record import (
     KINDS,
     NO_ATTRIBUTES,
@@ -135,20 +136,6 @@ class _LooseExport(msgspec.Struct, rename="camel", gc=False):
     resource_spans: list[_LooseResourceSpans] = []
     batches: list[_LooseResourceSpans] = []
 
-
-class RefusedSpan(msgspec.Struct, frozen=True):
-    """A span that could not be read, and why."""
-
-    reason: str
-
-
-class LostNote(msgspec.Struct, frozen=True):
-    """A resource without spans: what its writer says about itself, such as how many spans it lost."""
-
-    resource: Resource
-
-
-Item = SpanRecord | RefusedSpan | LostNote
 
 _decode = msgspec.json.Decoder(_Export | list[_Export]).decode
 _decode_loosely = msgspec.json.Decoder(_LooseExport | list[_LooseExport]).decode
