@@ -67,7 +67,7 @@ def checked(*command: object, cwd: Path | None = None) -> str:
 
 def in_tree() -> set[str]:
     """Return the files that a user must receive, by their place in the wheel."""
-    return {
+    return {"hotspan_command.py"} | {
         f"{packaged}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, packaged in FOLDERS.items()
         for path in (ROOT / folder).rglob("*")
@@ -180,7 +180,7 @@ def test_the_metadata_is_that_of_the_project(wheel):
     assert has_licence
     assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
     assert metadata["Description-Content-Type"] == "text/markdown"
-    assert "hotspan = hotspan.cli:main" in entry_points
+    assert "hotspan = hotspan_command:main" in entry_points
 
 
 def test_every_way_to_install_gives_the_same_names(install, source, wheel, sdist, tmp_path):

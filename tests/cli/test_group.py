@@ -169,6 +169,28 @@ def test_ctrl_c_of_a_real_process(tmp_path):
     assert error.strip() == b""
 
 
+INTERRUPTED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.path.append(sys.argv[2])
+from hotspan_command import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["hotspan", "opentelemetry.trace", "click", "hotspan.cli.group"])
+def test_ctrl_c_while_it_is_imported(module):
+    """SIGINT that comes with any import of the command's: exit code 130, and not a word."""
+    command = [sys.executable, "-c", INTERRUPTED, module, Path(__file__).parents[2]]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def _opened_for(process, fifo):
     """Open a fifo for writing as soon as the process reads it."""
     while process.poll() is None:
