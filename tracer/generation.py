@@ -66,7 +66,7 @@ class TokenClock:
     """
 
     __slots__ = (
-        "_choices", "_error", "_first_item_ns", "_pieces", "_text", "done_seen", "first_byte_ns", "framed",
+        "_choices", "_error", "_first_item_ns", "_pieces", "done_seen", "first_byte_ns", "framed",
         "response_id", "response_model", "send_ns", "usage",
     )  # fmt: skip
 
@@ -81,8 +81,7 @@ class TokenClock:
         self._first_item_ns: int | None = None
         self._choices: dict[int, _Choice] = {}
         self._error = False
-        self._text = _Choice()
-        self._pieces = self._text.stamps
+        self._pieces: list[int] = []  # stamps of pieces of text; a list: an array takes 70 ns for each
 
     # --- Feeding ------------------------------------------------------------------------------------------
 
@@ -104,7 +103,7 @@ class TokenClock:
             self._pieces.append(stamp_ns)
 
     @property
-    def text_stamps(self) -> array[int]:
+    def text_stamps(self) -> list[int]:
         """Stamps of text pieces so far; a client that knows a piece to be text may append its own here."""
         return self._pieces
 
@@ -128,16 +127,10 @@ class TokenClock:
     def finish(self) -> None:
         """Close the books: a text piece belongs to the first answer.  May be called any number of times."""
         if self._pieces:
-            text = self._text
-            text.first_answer_ns = text.stamps[0]
-            first = self._choices.setdefault(0, text)
-            if first is not text:
-                merged = array("q", sorted([*first.stamps, *text.stamps])) if first.stamps else text.stamps
-                first.stamps = merged
-                if first.first_answer_ns is None or first.first_answer_ns > text.stamps[0]:
-                    first.first_answer_ns = text.stamps[0]
-            self._text = _Choice()
-            self._pieces = self._text.stamps
+            first = self._choices.setdefault(0, _Choice())
+            first.first_answer_ns = _earliest(first.first_answer_ns, self._pieces[0])
+            first.stamps = array("q", sorted([*first.stamps, *self._pieces]))
+            self._pieces.clear()
 
     def _feed(self, stamp_ns: int, item: object) -> None:
         if self._first_item_ns is None:

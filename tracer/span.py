@@ -302,7 +302,6 @@ class NoopSpan(Span):
 
 _NO_STATE: Final = TraceState()
 _CHECK_MASK: Final = CHECK_EVERY - 1
-_new = Span.__new__
 
 # Share of new traces that are recorded, as a bound on 64 random bits of the trace id; `config` sets it.
 _EVERY_TRACE: Final = 1 << 64
@@ -313,7 +312,7 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
     """Start a span below the current one, not made current; `attributes` are shared and never changed."""
     # Hot: an `__init__` would be one more call per span.
     context: Any = get_context()
-    span = _new(Span)
+    span = Span()
     if type(context) is Span:
         span.trace_id = context.trace_id
         span.parent_id = context.span_id
