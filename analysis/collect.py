@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from hotspan.analysis.amplification import RequestCalls
 from hotspan.analysis.calls import NO_OWNER, Calls, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
-from hotspan.analysis.critical_path import critical_path
+from hotspan.analysis.critical_path import Segment, critical_path
 from hotspan.analysis.engine import BY_REQUEST_ID, BY_TRACE, EngineAccount, account_of
 from hotspan.analysis.generation import ModelCall
+from hotspan.analysis.patterns.collector import PatternCollector
 from hotspan.analysis.repair import Repairs, repair
 from hotspan.analysis.self_time import self_times, union_ns
+from hotspan.analysis.tail import UNATTRIBUTED, RequestRows
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.analysis.what_if import Timeline, timeline_of
 from hotspan.tracer import semconv
@@ -111,6 +113,8 @@ class Collector:
     model_calls: list[ModelCall] = field(default_factory=list)
     request_calls: list[RequestCalls] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)  # of the requests that succeeded
+    rows: RequestRows = field(default_factory=RequestRows)
+    patterns: PatternCollector = field(default_factory=PatternCollector)
     repairs: Counter[str] = field(default_factory=Counter)
     writers: Writers = field(default_factory=Writers)
     n_traces: int = 0
@@ -206,20 +210,31 @@ class Collector:
         if outcome == "ok":
             self.request_durations_ns.append(tree.duration_ns(root))
             self.timelines.append(timeline_of(tree, calls, root))
-        self._add_path(tree, calls, root, model_calls)
+        segments = critical_path(tree, root)
+        path_ns = self._add_path(calls, segments, model_calls)
+        self.rows.add(tree.starts[root], tree.duration_ns(root), path_ns, succeeded=outcome == "ok")
+        self.patterns.add(tree, calls, below, segments)
         self._add_stages(tree, calls, below, own_ns)
         self.request_calls.append(_request_calls(tree, calls, below, model_calls))
 
-    def _add_path(self, tree: Tree, calls: Calls, root: int, model_calls: dict[int, ModelCall]) -> None:
-        for index, start_ns, end_ns in critical_path(tree, root):
+    def _add_path(
+        self, calls: Calls, segments: Sequence[Segment], model_calls: dict[int, ModelCall]
+    ) -> dict[str, int]:
+        """Add up a request's critical path; return its time by stage."""
+        path_ns: dict[str, int] = {}
+        for index, start_ns, end_ns in segments:
             owner = calls.owners[index]
             stage = calls.stages[owner]
-            if stage is None or stage in semconv.ENVELOPES:
-                self.unattributed_ns += end_ns - start_ns
-                continue
-            self._totals(stage).critical_ns += end_ns - start_ns
+            name = UNATTRIBUTED if stage is None or stage in semconv.ENVELOPES else stage
+            path_ns[name] = path_ns.get(name, 0) + end_ns - start_ns
             if stage == semconv.GENERATION:
                 model_calls[calls.tops[owner]].critical_ns += end_ns - start_ns
+        for name, ns in path_ns.items():
+            if name == UNATTRIBUTED:
+                self.unattributed_ns += ns
+            else:
+                self._totals(name).critical_ns += ns
+        return path_ns
 
     def _add_stages(self, tree: Tree, calls: Calls, below: Sequence[int], own_ns: Sequence[int]) -> None:
         intervals: dict[str, list[tuple[int, int]]] = {}

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from hotspan.analysis.patterns import Patterns
 from hotspan.analysis.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hotspan.analysis.percentiles import Distribution, PerRequest
+    from hotspan.analysis.tail import Tail
 
 Severity = Literal["info", "warning", "critical"]
 JsonDict = dict[str, Any]
@@ -378,6 +380,8 @@ class Report:
     amplification: Amplification = Amplification()
     what_if: tuple[WhatIf, ...] = ()
     findings: tuple[Finding, ...] = ()
+    tail: Tail | None = None  # None: no request succeeded
+    patterns: Patterns = field(default_factory=Patterns)  # for findings; in no rendering
     telemetry: Telemetry = field(default_factory=Telemetry)  # engines and GPUs, sampled
 
     def to_dict(self) -> JsonDict:
@@ -392,5 +396,6 @@ class Report:
             "amplification": self.amplification.to_dict(),
             "what_if": [item.to_dict() for item in self.what_if],
             "findings": [item.to_dict() for item in self.findings],
+            "tail": None if self.tail is None else self.tail.to_dict(),
             "telemetry": self.telemetry.to_dict(),
         }

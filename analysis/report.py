@@ -25,6 +25,7 @@ from hotspan.analysis.model import (
     WhatIf,
 )
 from hotspan.analysis.percentiles import Distribution, PerRequest, distribution, per_request
+from hotspan.analysis.tail import Tail, TailFactor, TailPart, tail_of
 from hotspan.analysis.what_if import stages_halved
 from hotspan.tracer import semconv
 
@@ -45,6 +46,9 @@ __all__ = [
     "Report",
     "RequestSummary",
     "StageRow",
+    "Tail",
+    "TailFactor",
+    "TailPart",
     "TokenCounts",
     "Unattributed",
     "WhatIf",
@@ -79,6 +83,8 @@ def analyse(traces: Iterable[Trace]) -> Report:
         generation=summarise(collector.model_calls, accounts),
         amplification=amplification(collector.request_calls),
         what_if=stages_halved(collector.timelines, halved),
+        tail=tail_of(collector.rows, collector.request_calls, accounts, phases),
+        patterns=collector.patterns.result(collector.model_calls, collector.request_calls),
     )
     return replace(report, findings=findings(report))
 

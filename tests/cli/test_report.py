@@ -45,6 +45,7 @@ def test_json_is_the_contract(cli, trace_file):
         "amplification",
         "what_if",
         "findings",
+        "tail",
         "telemetry",
     ]
     assert document["schema"] == "hotspan.report/1"

@@ -1,0 +1,52 @@
+"""Adds up the patterns of all requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hotspan.analysis.patterns import Patterns
+from hotspan.analysis.patterns.decode_load import decode_load
+from hotspan.analysis.patterns.growth import prompt_growth
+from hotspan.analysis.patterns.path import OnPath
+from hotspan.analysis.patterns.refusals import refusals_of
+from hotspan.analysis.patterns.repeats import RepeatCollector
+from hotspan.analysis.patterns.runs import RunCollector
+from hotspan.analysis.patterns.stalls import StallCollector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hotspan.analysis.amplification import RequestCalls
+    from hotspan.analysis.calls import Calls
+    from hotspan.analysis.critical_path import Segment
+    from hotspan.analysis.generation import ModelCall
+    from hotspan.analysis.tree import Tree
+
+
+@dataclass(slots=True)
+class PatternCollector:
+    """Adds up patterns, one request at a time."""
+
+    _runs: RunCollector = field(default_factory=RunCollector)
+    _repeats: RepeatCollector = field(default_factory=RepeatCollector)
+    _stalls: StallCollector = field(default_factory=StallCollector)
+
+    def add(self, tree: Tree, calls: Calls, below: Sequence[int], segments: Sequence[Segment]) -> None:
+        """Take in one request: the root and all below it, and its critical path."""
+        path = OnPath(tree, segments)
+        self._runs.add(tree, calls, below, path)
+        self._repeats.add(tree, calls, below, path)
+        self._stalls.add(tree, calls, below)
+
+    def result(self, calls: Sequence[ModelCall], requests: Sequence[RequestCalls]) -> Patterns:
+        """Return the patterns; the model calls are all of the run, and those of its requests."""
+        return Patterns(
+            runs=self._runs.result(),
+            repeats=self._repeats.result(),
+            growth=prompt_growth(requests),
+            decode_load=decode_load(calls),
+            stalls=self._stalls.result(),
+            refusals=dict(Counter(reason for call in calls for reason in refusals_of(call))),
+        )

@@ -1,0 +1,47 @@
+"""What servers answered to the attempts that failed: HTTP statuses, or the names of errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hotspan.analysis.generation import ModelCall
+    from hotspan.tracer.record import Attributes
+
+# What clients call an answer with a status, where they do not record the status itself.
+_STATUS_OF_ERROR: Final = {
+    "RateLimitError": "429",
+    "ServiceUnavailableError": "503",
+    "OverloadedError": "529",
+}
+_FAILED_FROM: Final = 400
+
+
+def refusals_of(call: ModelCall) -> Iterator[str]:
+    """Yield why each failed attempt of a call failed: `429`, `503`, `ConnectError`, …; nothing unknown."""
+    for span in call.attempts:
+        failed = [event for event in span.events if event.name == semconv.ATTEMPT_EVENT]
+        accounts = [event.attributes for event in failed]
+        if not failed and (span.status == "error" or _status(span.attributes) is not None):
+            accounts = [span.attributes]
+        for account in accounts:
+            if reason := _status(account) or _error(account):
+                yield reason
+
+
+def _status(attributes: Attributes) -> str | None:
+    status = attributes.get(semconv.HTTP_STATUS)
+    is_failure = isinstance(status, int) and status >= _FAILED_FROM
+    return str(status) if is_failure else None
+
+
+def _error(attributes: Attributes) -> str | None:
+    error = attributes.get(semconv.ERROR_TYPE)
+    if not isinstance(error, str) or not error:
+        return None
+    name = error.rsplit(".", 1)[-1]
+    return _STATUS_OF_ERROR.get(name, name)

@@ -1,0 +1,138 @@
+"""Stages during which nothing else in their process moved, though other requests had work in flight.
+
+In a program that serves several requests at once, spans of the others start and end while a call runs.  When
+they never do, the call held the event loop (or the interpreter's lock) of its process.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hotspan.analysis.patterns import Stall
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from hotspan.analysis.calls import Calls
+    from hotspan.analysis.tree import Tree
+    from hotspan.tracer.record import Resource
+
+_MIN_NS: Final = 5_000_000  # a shorter call keeps nobody waiting
+_NOT_COMPUTED: Final = semconv.ENVELOPES | {semconv.GENERATION}  # they wait for others
+_MAX_SPANS: Final = 1_000_000  # that are kept; more than enough to tell
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(slots=True)
+class _Process:
+    """The spans of one process, in the order of reading."""
+
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    kinds: array[int] = field(default_factory=lambda: array("q"))  # of innermost spans; -1 for others
+    request_ns: int = 0  # durations of all requests
+
+
+@dataclass(slots=True)
+class StallCollector:
+    """Keeps the intervals of every process's spans."""
+
+    _processes: dict[object, _Process] = field(default_factory=dict)
+    _keys: dict[int, object] = field(default_factory=dict)  # id of a resource -> its process
+    _resources: list[Resource] = field(default_factory=list)  # keeps them alive: their ids are keys
+    _kinds: dict[tuple[str, str], int] = field(default_factory=dict)
+    _n_spans: int = 0
+
+    def add(self, tree: Tree, calls: Calls, below: Sequence[int]) -> None:
+        """Take in one request."""
+        self._n_spans += len(below)
+        if self._n_spans > _MAX_SPANS:
+            return
+        self._process(tree.spans[below[0]].resource).request_ns += tree.duration_ns(below[0])
+        for index in below:
+            span = tree.spans[index]
+            process = self._process(span.resource)
+            process.starts.append(tree.starts[index])
+            process.ends.append(tree.ends[index])
+            process.kinds.append(-1 if tree.children[index] else self._kind(calls, index, span.name))
+
+    def result(self) -> tuple[Stall, ...]:
+        """Return what each stage's calls saw of the others; empty where no two requests overlapped."""
+        names = list(self._kinds)
+        found: dict[str, list[tuple[str, Stall]]] = {}
+        for process in self._processes.values():
+            for stall in _stalls(process, names):
+                found.setdefault(stall.stage, []).append((stall.name, stall))
+        return tuple(_sum([stall for _, stall in stalls]) for stalls in found.values())
+
+    def _process(self, resource: Resource) -> _Process:
+        key = self._keys.get(id(resource))
+        if key is None:
+            key = self._keys[id(resource)] = _identity(resource.attributes)
+            self._resources.append(resource)
+        return self._processes.setdefault(key, _Process())
+
+    def _kind(self, calls: Calls, index: int, name: str) -> int:
+        owner = calls.owners[index]
+        stage = calls.stages[owner] if owner >= 0 else None
+        return self._kinds.setdefault((stage or "", name), len(self._kinds))
+
+
+def _identity(attributes: Mapping[str, Any]) -> object:
+    keys = (semconv.SERVICE_NAME, semconv.SERVICE_INSTANCE_ID, semconv.HOST_NAME, semconv.PROCESS_PID)
+    return tuple(str(attributes.get(key)) for key in keys)
+
+
+def _stalls(process: _Process, names: Sequence[tuple[str, str]]) -> Iterator[Stall]:
+    starts, ends, kinds = (np.array(values, dtype=np.int64) for values in _columns(process))
+    by_start, by_end = np.sort(starts), np.sort(ends)
+    rate = 2 * len(starts) / max(process.request_ns, 1)  # of events, for each request in flight
+    stage_of = [stage for stage, _ in names]
+    leaves = kinds >= 0
+    leaf_stages = np.array([stage_of[kind] for kind in kinds[leaves]], dtype=object)
+    for stage in dict.fromkeys(stage_of):
+        if stage and stage not in _NOT_COMPUTED:
+            asked = leaves.copy()
+            asked[leaves] = leaf_stages == stage
+            others = leaves & ~asked
+            asked &= ends - starts >= _MIN_NS
+            n_open = _open_at(np.sort(starts[others]), np.sort(ends[others]), starts[asked])
+            if n_open.any():
+                name = names[int(np.bincount(kinds[asked]).argmax())][1]
+                beside = n_open > 0
+                first, last = starts[asked][beside], ends[asked][beside]
+                seen = _inside(by_start, first, last) + _inside(by_end, first, last)
+                expected = float((rate * (last - first) * n_open[beside]).sum())
+                busy, span = int((last - first).sum()), int(by_end[-1] - by_start[0])
+                yield Stall(stage, name, len(first), int(seen.sum()), expected, busy, span)
+
+
+def _columns(process: _Process) -> tuple[array[int], array[int], array[int]]:
+    return process.starts, process.ends, process.kinds
+
+
+def _open_at(starts: Ints, ends: Ints, at: Ints) -> Ints:
+    return np.searchsorted(starts, at, side="left") - np.searchsorted(ends, at, side="right")
+
+
+def _inside(ordered: Ints, first: Ints, last: Ints) -> Ints:
+    return np.searchsorted(ordered, last, side="left") - np.searchsorted(ordered, first, side="right")
+
+
+def _sum(stalls: Sequence[Stall]) -> Stall:
+    largest = max(stalls, key=lambda stall: stall.busy_ns)
+    return Stall(
+        stage=largest.stage,
+        name=largest.name,
+        n_calls=sum(stall.n_calls for stall in stalls),
+        n_seen=sum(stall.n_seen for stall in stalls),
+        n_expected=sum(stall.n_expected for stall in stalls),
+        busy_ns=sum(stall.busy_ns for stall in stalls),
+        process_ns=sum(stall.process_ns for stall in stalls),
+    )
