@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from hotspan.tracer import semconv
+from hotspan.tracer.engines import engine_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,13 +53,6 @@ _OUTCOMES: Final[Mapping[object, Outcome]] = {
     semconv.TRUNCATED: "truncated",
     semconv.INTERRUPTED: "interrupted",
 }
-_ENGINE_KEYS: Final = frozenset({
-    semconv.ENGINE_QUEUE_S,
-    semconv.ENGINE_PREFILL_S,
-    semconv.ENGINE_DECODE_S,
-    semconv.ENGINE_INFERENCE_S,
-    semconv.ENGINE_E2E_S,
-})  # fmt: skip
 
 
 def stage_of(span: SpanRecord) -> str | None:
@@ -76,10 +70,7 @@ def stage_of(span: SpanRecord) -> str | None:
 
 def is_engine_span(span: SpanRecord) -> bool:
     """Return whether an inference server wrote the span, as its account of one model call."""
-    attributes = span.attributes
-    if semconv.STAGE in attributes:
-        return False
-    return span.name == semconv.VLLM_SPAN_NAME or not _ENGINE_KEYS.isdisjoint(attributes)
+    return engine_of(span) is not None
 
 
 def outcome_of(span: SpanRecord) -> Outcome:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.amplification import RequestCalls
-from hotspan.analysis.calls import NO_OWNER, Calls, attempts_of, calls_of, nearest
+from hotspan.analysis.calls import Calls, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
 from hotspan.analysis.critical_path import Segment, critical_path
-from hotspan.analysis.engine import BY_REQUEST_ID, BY_TRACE, EngineAccount, account_of
+from hotspan.analysis.engine import EngineJoin
 from hotspan.analysis.generation import ModelCall
 from hotspan.analysis.patterns.collector import PatternCollector
 from hotspan.analysis.repair import Repairs, repair
@@ -120,10 +120,8 @@ class Collector:
     n_traces: int = 0
     n_partial_traces: int = 0
     n_unstaged_traces: int = 0
-    n_engine_spans: int = 0
-    n_engine_joined: int = 0
+    engines: EngineJoin = field(default_factory=EngineJoin)
     warnings: list[str] = field(default_factory=list)
-    _unjoined: dict[str, EngineAccount] = field(default_factory=dict)  # by the server's request id
 
     @property
     def n_requests(self) -> int:
@@ -136,7 +134,6 @@ class Collector:
         calls = calls_of(tree)
         self.n_traces += 1
         self._note_repairs(repairs)
-        self.n_engine_spans += len(tree.engine_spans)
         for span in (*tree.spans, *(engine.span for engine in tree.engine_spans)):
             self.writers.add(span)
         roots = [root for root in tree.roots if calls.has_stages[root]]
@@ -153,15 +150,6 @@ class Collector:
                 self._totals(stage).add_call(span, call_self_ns[index])
         for root in roots:
             self._add_request(tree, calls, root, own_ns, model_calls)
-
-    def join_by_request_id(self) -> None:
-        """Give each call that has no engine's account yet the one with its response's id; call it last."""
-        for call in self.model_calls:
-            for response_id in call.response_ids() if call.engine is None else ():
-                if account := self._unjoined.pop(response_id, None):
-                    call.engine = account
-                    self.n_engine_joined += 1
-                    break
 
     def _note_repairs(self, repairs: Repairs) -> None:
         for entry in fields(repairs):
@@ -180,18 +168,7 @@ class Collector:
             for top, inner in attempts.items()
         }
         self.model_calls.extend(found.values())
-        for engine in tree.engine_spans:
-            owner = nearest(tree, calls, engine.anchor, semconv.GENERATION)
-            account = account_of(engine.span, BY_REQUEST_ID if owner == NO_OWNER else BY_TRACE)
-            if owner == NO_OWNER:
-                self._unjoined[account.request_id or ""] = account
-                continue
-            self.n_engine_joined += 1
-            top = calls.tops[owner]
-            # The account of an attempt that failed says nothing about the one that answered.  Of several at
-            # one span, as after a retry below it, the last one answered: they come by start.
-            if owner == attempts[top][-1] or owner not in attempts[top]:
-                found[top].engine = account
+        self.engines.add(tree, calls, attempts, found)
         return found
 
     def _add_request(

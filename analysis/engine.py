@@ -1,23 +1,36 @@
 """What an inference server says of one model call, and which call that was.
 
-Its durations are durations only: the server's clock is not the client's, and none of its stamps is used.
+Its durations are durations only: the server's clock is not the client's, and none of its stamps is used.  One
+account is used as a whole: what two routes say of one call is never mixed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.calls import NO_OWNER, Calls, nearest
+from hotspan.analysis.tree import NO_PARENT
 from hotspan.tracer import semconv
+from hotspan.tracer.engines import engine_of, response_account
+from hotspan.tracer.engines.base import NO_ACCOUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from hotspan.tracer.record import Attributes, AttributeValue, SpanRecord
+    from hotspan.analysis.generation import ModelCall
+    from hotspan.analysis.tree import EngineSpan, Tree
+    from hotspan.tracer.record import SpanRecord
 
-_NS_PER_S = 1_000_000_000
-BY_TRACE = "engine span, by trace context"
-BY_REQUEST_ID = "engine span, by request id"
+BY_TRACE: Final = "engine span, by trace context"
+BY_REQUEST_ID: Final = "engine span, by request id"
+BY_RESPONSE: Final = "response's "  # and the field: metrics | timings | meta_info
+BY_HEADERS: Final = "response's headers"
+_WITHOUT_PHASES: Final = frozenset({semconv.EMBEDDING, semconv.RERANK})
+_API_PREFIX: Final = re.compile(r"(?:chatcmpl|cmpl|resp|embd)[-_]")
+_PART: Final = re.compile(r"[-_]\d+\Z")  # one of several prompts, or turns, of one request
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,37 +42,130 @@ class EngineAccount:
     decode_ns: int | None
     request_id: str | None
     source: str
+    undivided_ns: int | None = None  # queue and prefill as one, where the server does not tell them apart
+    queue_source: str = ""  # where the queue was read, if elsewhere than the rest
 
     @property
     def is_empty(self) -> bool:
         """Whether it says no duration at all."""
-        return self.queue_ns is None and self.prefill_ns is None and self.decode_ns is None
+        return {self.queue_ns, self.prefill_ns, self.decode_ns, self.undivided_ns} == {None}
 
 
-def account_of(span: SpanRecord, source: str) -> EngineAccount:
-    """Return the account in a server's span."""
-    attributes = span.attributes
-    request_id = attributes.get(semconv.ENGINE_REQUEST_ID)
+def account_of(span: SpanRecord, source: str, below: Sequence[SpanRecord] = ()) -> EngineAccount:
+    """Return the account in a server's span and in those that the server wrote below it."""
+    engine = engine_of(span)
+    said = NO_ACCOUNT if engine is None else engine.read_spans(span, below)
     return EngineAccount(
-        queue_ns=_seconds(attributes, semconv.ENGINE_QUEUE_S),
-        prefill_ns=_seconds(attributes, semconv.ENGINE_PREFILL_S),
-        decode_ns=_seconds(attributes, semconv.ENGINE_DECODE_S),
-        request_id=request_id if isinstance(request_id, str) else None,
-        source=source,
+        said.queue_ns, said.prefill_ns, said.decode_ns, said.request_id, source, said.undivided_ns
     )
 
 
-def _seconds(attributes: Attributes, key: str) -> int | None:
-    value = attributes.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    # Not a number, infinite or negative: the server's clock stepped, or it had nothing to say.
-    return round(value * _NS_PER_S) if 0 <= value < float("inf") else None
-
-
-def response_ids(spans: list[SpanRecord]) -> Iterator[str]:
-    """Yield the ids that the server gave its answers to one call."""
+def account_in_response(spans: Iterable[SpanRecord]) -> EngineAccount | None:
+    """Return what the server said of a call in its answer, as the client noted it on the call's span."""
     for span in spans:
-        value: AttributeValue = span.attributes.get(semconv.RESPONSE_ID)
-        if isinstance(value, str) and value:
-            yield value
+        if (found := response_account(span.attributes)) is not None:
+            name, said = found
+            is_derived = said.queue_ns is not None and semconv.ACCOUNT_QUEUE_NS not in span.attributes
+            return EngineAccount(
+                said.queue_ns,
+                said.prefill_ns,
+                said.decode_ns,
+                None,
+                BY_RESPONSE + name,
+                queue_source=BY_HEADERS if is_derived else "",
+            )
+    return None
+
+
+@dataclass(slots=True)
+class EngineJoin:
+    """Gives each model call its server's account: within a trace at once, across traces at the end."""
+
+    n_spans: int = 0
+    n_joined: int = 0
+    _by_id: dict[str, list[tuple[int, EngineAccount]]] = field(default_factory=dict)  # with the span's end
+
+    def add(
+        self,
+        tree: Tree,
+        calls: Calls,
+        attempts: Mapping[int, Sequence[int]],
+        model_calls: Mapping[int, ModelCall],
+    ) -> None:
+        """Take in the engine spans of one trace.
+
+        Args:
+            tree: The trace.
+            calls: Its calls.
+            attempts: Innermost spans of each generation call, by its outermost span.
+            model_calls: The same calls; those of which a server says something get its account.
+        """
+        self.n_spans += len(tree.engine_spans)
+        for engine in sorted(tree.engine_spans, key=_end_ns):
+            owner = nearest(tree, calls, engine.anchor, semconv.GENERATION)
+            if owner == NO_OWNER:
+                self._keep(calls, engine)
+                continue
+            self.n_joined += 1
+            top = calls.tops[owner]
+            # The account of an attempt that failed says nothing about the one that answered.  Of several at
+            # one span, as after a retry below it or for several answers at once, the last to end counts.
+            if owner == attempts[top][-1] or owner not in attempts[top]:
+                model_calls[top].engine = account_of(engine.span, BY_TRACE, engine.below)
+
+    def _keep(self, calls: Calls, engine: EngineSpan) -> None:
+        above = NO_OWNER if engine.anchor == NO_PARENT else calls.owners[engine.anchor]
+        if above != NO_OWNER and calls.stages[above] in _WITHOUT_PHASES:
+            self.n_joined += 1  # to a call that has no phases to divide
+            return
+        account = account_of(engine.span, BY_REQUEST_ID, engine.below)
+        if account.request_id:
+            self._by_id.setdefault(account.request_id, []).append((_end_ns(engine), account))
+
+    def finish(self, model_calls: Sequence[ModelCall]) -> None:
+        """Give each call that has no account yet the one with its request id, or the one in its answer.
+
+        An id that several calls have, as when a gateway sends one on for all that a request does, joins none
+        of them: whose account is whose cannot be told.
+        """
+        names = Counter(name for call in model_calls for name in set(_names(call)))
+        index = self._index() if self._by_id else {}
+        for call in model_calls if index else ():
+            if call.engine is not None:
+                continue
+            own = {name for name in _names(call) if names[name] == 1}
+            ids = {request_id for name in own for request_id in index.get(name, ())}
+            found = [item for request_id in sorted(ids) for item in self._by_id.pop(request_id, ())]
+            if found:
+                self.n_joined += len(found)
+                call.engine = max(found, key=lambda item: item[0])[1]
+        for call in model_calls:
+            if call.engine is None or call.engine.is_empty:
+                call.engine = account_in_response([call.last, call.span]) or call.engine
+
+    def _index(self) -> dict[tuple[str, str], set[str]]:
+        """Return the servers' ids by every name that a client may know them under."""
+        index: dict[tuple[str, str], set[str]] = {}
+        for request_id in self._by_id:
+            for whole in {request_id, _PART.sub("", request_id)}:
+                index.setdefault((semconv.RESPONSE_ID, whole), set()).add(request_id)
+                bare = _API_PREFIX.sub("", whole, count=1) if _API_PREFIX.match(whole) else whole
+                index.setdefault((semconv.REQUEST_ID_HEADER, bare), set()).add(request_id)
+        return index
+
+
+def _names(call: ModelCall) -> Iterator[tuple[str, str]]:
+    """Yield the names under which the server may know a call: its answer's id, the client's X-Request-Id.
+
+    vLLM makes the one of the other: `chatcmpl-` and the header, for chat.
+    """
+    for span in (call.span, *call.attempts):
+        for key in (semconv.RESPONSE_ID, semconv.REQUEST_ID_HEADER):
+            value = span.attributes.get(key)
+            for name in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(name, str) and name:
+                    yield key, name
+
+
+def _end_ns(engine: EngineSpan) -> int:
+    return engine.span.end_ns or engine.span.start_ns

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.classify import Outcome, outcome_of
-from hotspan.analysis.engine import EngineAccount, response_ids
 from hotspan.analysis.model import PHASES, GenerationSummary, PhaseRow, TokenCounts
 from hotspan.analysis.percentiles import Distribution, distribution
 from hotspan.analysis.phases import Phases, is_disordered, phases_of
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
+    from hotspan.analysis.engine import EngineAccount
     from hotspan.tracer.record import SpanRecord
 
 _NS_PER_S = 1_000_000_000
@@ -56,10 +56,6 @@ class ModelCall:
         """Return a token count over all attempts; where these say none, what the outermost span says."""
         inner = [n for span in self.attempts if (n := _number(span, key)) is not None]
         return sum(inner) if inner else _number(self.span, key)
-
-    def response_ids(self) -> list[str]:
-        """Return the ids under which the server may know the call."""
-        return list(response_ids([self.span, *self.attempts]))
 
 
 def account_for(calls: Iterable[ModelCall]) -> list[tuple[ModelCall, Phases]]:

@@ -6,7 +6,9 @@ The client's own stamps lay the call out; the engine's durations divide the room
     span's start         send    written                    first token            last token       end
 
 Wait is server_before_engine + queue + prefill, or first_token_wait where no engine says more; stream is
-decode and consumer_hold; the tail (usage, end mark) is stream_overhead and consumer_hold.
+decode and consumer_hold; the tail (usage, end mark) is stream_overhead and consumer_hold.  The end of the
+write is stamped when the writing thread runs again: on a busy machine the engine has begun by then, and what
+it needs before the first token shortens `send`.
 
 Source: docs/definitions.md#generation.
 """
@@ -133,19 +135,28 @@ def _lay_out(ledger: _Ledger, stamps: _Stamps, engine: EngineAccount | None) -> 
     for phase, granted in before_send.ns.items():
         ledger.take(phase, granted, CLIENT)
     ledger.take("unattributed", before_send.left, REMAINDER)
-    written = ledger.take("send", stamps.write, CLIENT)
+    engine = None if engine is None or engine.is_empty or stamps.is_disordered else engine
+    written = ledger.take("send", _write_ns(ledger.left, stamps, engine), CLIENT)
     if stamps.first_token is None:
         return _lay_out_answer(ledger, stamps, written, engine)
     return _lay_out_stream(ledger, stamps, written, engine)
 
 
+def _write_ns(room: int, stamps: _Stamps, engine: EngineAccount | None) -> int | None:
+    if engine is None or stamps.write is None:
+        return stamps.write
+    until = room if stamps.first_token is None else min(stamps.first_token, room)
+    asked = _asked_ns(engine) if stamps.first_token is None else _asked_ns(engine) - (engine.decode_ns or 0)
+    return min(stamps.write, max(0, until - asked))
+
+
 def _lay_out_answer(ledger: _Ledger, stamps: _Stamps, written: int, engine: EngineAccount | None) -> bool:
     """Lay out a call whose first token was not seen: not streamed, or nothing came."""
-    if engine is None or engine.is_empty:
+    if engine is None:
         return False  # nothing tells waiting from decoding: all of it stays unattributed
     room = ledger.left
-    for phase, wanted in _parts(engine):
-        ledger.take(phase, wanted, engine.source)
+    for phase, wanted, source in _parts(engine):
+        ledger.take(phase, wanted, source)
     if stamps.headers is not None:
         # An answer in one piece has its headers when the engine is done: what it did not account for until
         # then passed in the server around it.
@@ -163,7 +174,7 @@ def _lay_out_stream(ledger: _Ledger, stamps: _Stamps, written: int, engine: Engi
     after = ledger.left - wait
     stream = after if stamps.last_token is None else min(stamps.last_token - first, after)
     hold_in_stream, hold_in_tail = _split_hold(stamps.hold, stream, after - stream)
-    if engine is None or engine.is_empty:
+    if engine is None:
         ledger.take("first_token_wait", wait, CLIENT)
         ledger.take("decode", stream - hold_in_stream, CLIENT)
         is_clipped = False
@@ -183,18 +194,24 @@ def _share_with_engine(ledger: _Ledger, wait: int, room: int, engine: EngineAcco
     Decoding that does not fit behind the client's first token happened before it: a tool-call parser holds
     tokens back, and bytes travel.
     """
-    queue = min(engine.queue_ns or 0, wait)
-    prefill = min(engine.prefill_ns or 0, wait - queue)
+    before = _Ledger(wait)
+    granted = {
+        phase: before.take(phase, wanted, source)
+        for phase, wanted, source in _parts(engine)
+        if phase != "decode" and wanted is not None
+    }
     decode = engine.decode_ns or 0
     decode_behind = min(decode, room)
-    decode_before = min(decode - decode_behind, wait - queue - prefill)
-    granted = {"queue": queue, "prefill": prefill, "decode": decode_behind + decode_before}
-    for phase, wanted in _parts(engine):
+    decode_before = before.take("decode", decode - decode_behind, engine.source)
+    granted["decode"] = decode_behind + decode_before
+    for phase, wanted, source in _parts(engine):
         if wanted is not None:
-            ledger.take(phase, granted[phase], engine.source)
+            ledger.take(phase, granted[phase], source)
     if engine.decode_ns is None:
         ledger.take("decode", room, CLIENT)
-    ledger.take("server_before_engine", wait - queue - prefill - decode_before, CLIENT)
+    # Without a prefill the rest of the wait holds it too, and is not the server's around the engine.
+    knows_prefill = engine.prefill_ns is not None or engine.undivided_ns is not None
+    ledger.take("server_before_engine" if knows_prefill else "first_token_wait", before.left, CLIENT)
     return sum(granted.values()) < _asked_ns(engine)
 
 
@@ -208,9 +225,15 @@ def _split_hold(hold: int | None, stream: int, tail: int) -> tuple[int, int]:
     return min((hold or 0) - in_tail, stream), in_tail
 
 
-def _parts(engine: EngineAccount) -> tuple[tuple[str, int | None], ...]:
-    return (("queue", engine.queue_ns), ("prefill", engine.prefill_ns), ("decode", engine.decode_ns))
+def _parts(engine: EngineAccount) -> tuple[tuple[str, int | None, str], ...]:
+    """Return phase, duration and source of everything that the engine says."""
+    return (
+        ("queue", engine.queue_ns, engine.queue_source or engine.source),
+        ("prefill", engine.prefill_ns, engine.source),
+        ("first_token_wait", engine.undivided_ns, engine.source),
+        ("decode", engine.decode_ns, engine.source),
+    )
 
 
 def _asked_ns(engine: EngineAccount) -> int:
-    return sum(wanted or 0 for _, wanted in _parts(engine))
+    return sum(wanted or 0 for _, wanted, _ in _parts(engine))

@@ -192,7 +192,8 @@ class _Builder:
         for index, parent, is_partial in pending:
             if self._is_engine[index]:
                 # What lies below an engine span is the engine's business as well.
-                self._engine_spans.append(EngineSpan(self._spans[index], parent))
+                below_it = self._below(index, old_children)
+                self._engine_spans.append(EngineSpan(self._spans[index], parent, below_it))
                 continue
             below, below_partial = parent, True
             if self._is_valid[index]:
@@ -209,6 +210,12 @@ class _Builder:
             partial_roots=self._partial_roots,
             engine_spans=sorted(self._engine_spans, key=lambda engine: engine.span.start_ns),
         )
+
+    def _below(self, index: int, children: Sequence[Sequence[int]]) -> tuple[SpanRecord, ...]:
+        found = list(children[index])
+        for inner in found:
+            found.extend(children[inner])
+        return tuple(self._spans[inner] for inner in found if self._is_valid[inner])
 
     def _add(self, span: SpanRecord, parent: int, *, is_partial: bool) -> int:
         index = len(self._out)

@@ -68,7 +68,7 @@ def analyse(traces: Iterable[Trace]) -> Report:
     collector = Collector()
     for trace in traces:
         collector.add(trace)
-    collector.join_by_request_id()
+    collector.engines.finish(collector.model_calls)
     accounts = account_for(collector.model_calls)
     phases = phase_rows(accounts, collector.request_ns)
     stages = _stage_rows(collector, phases)

@@ -19,6 +19,7 @@ class EngineSpan:
 
     span: SpanRecord
     anchor: int  # index of the nearest ancestor that is no engine span; NO_PARENT where there is none
+    below: Sequence[SpanRecord] = ()  # what the server wrote below it, in no order
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotspan.analysis.engine import BY_TRACE, EngineAccount, account_of
+from hotspan.analysis.engine import BY_HEADERS, BY_TRACE, EngineAccount, account_of
 from hotspan.analysis.model import PHASES
 from hotspan.analysis.phases import phases_of
 from hotspan.tracer import semconv
@@ -109,12 +109,66 @@ def test_an_engine_that_claims_more_than_the_client_measured_is_cut_and_it_is_sa
     assert phases.is_clipped
     assert _in_ms(phases) == {
         **STREAM_PHASES,
-        "queue": 100,
+        "send": 0,
+        "queue": 101,
         "prefill": 0,
         "decode": 307,
         "server_before_engine": 0,
         "stream_overhead": 0,
     }
+
+
+def test_the_engine_may_begin_before_the_client_knows_that_it_has_written():
+    """The end of the write is stamped late on a busy machine: the engine's account fits, and `send` gives."""
+    call = _call(420, STREAM | {semconv.REQUEST_WRITE_NS: 40 * MS})
+    phases = phases_of(call, [call], _engine(30, 60, 295))
+
+    assert not phases.is_clipped
+    assert _in_ms(phases) == {
+        **STREAM_PHASES,
+        "send": 11,
+        "queue": 30,
+        "prefill": 60,
+        "decode": 295,
+        "server_before_engine": 0,
+        "stream_overhead": 12,
+    }
+
+
+def test_queue_and_prefill_that_the_engine_does_not_divide_stay_one():
+    """They are called neither; the rest of the wait is the server's around the engine."""
+    account = EngineAccount(None, None, 295 * MS, None, BY_TRACE, undivided_ns=90 * MS)
+    phases = phases_of(call := _call(420, STREAM), [call], account)
+
+    assert _in_ms(phases) == {
+        **STREAM_PHASES,
+        "first_token_wait": 90,
+        "server_before_engine": 10,
+        "decode": 295,
+        "stream_overhead": 12,
+    }
+    assert phases.sources["first_token_wait"] == BY_TRACE
+
+
+def test_without_a_prefill_the_rest_of_the_wait_is_not_called_the_servers():
+    """An engine that knows its queue alone leaves the prefill in what is not divided."""
+    phases = phases_of(call := _call(420, STREAM), [call], _engine(30, None, None))
+
+    assert _in_ms(phases) == {
+        **STREAM_PHASES,
+        "queue": 30,
+        "first_token_wait": 70,
+        "decode": 307,
+        "stream_overhead": 0,
+    }
+
+
+def test_a_queue_that_was_read_elsewhere_names_its_own_source():
+    """llama.cpp's queue is told by the response's headers, the rest by its timings."""
+    account = EngineAccount(30 * MS, 60 * MS, 295 * MS, None, "response's timings", queue_source=BY_HEADERS)
+    sources = phases_of(call := _call(420, STREAM), [call], account).sources
+
+    assert (sources["queue"], sources["prefill"]) == (BY_HEADERS, "response's timings")
 
 
 def test_a_call_that_was_not_streamed_is_divided_by_the_engine_alone():
@@ -189,7 +243,7 @@ stamp_keys = (
 @given(
     st.integers(0, 1500),
     st.fixed_dictionaries(dict.fromkeys(stamp_keys, offsets)),
-    st.none() | st.tuples(offsets, offsets, offsets),
+    st.none() | st.tuples(offsets, offsets, offsets, offsets),
     st.integers(0, 3),
 )
 def test_phases_sum_to_the_duration_and_none_is_negative(duration, attributes, engine, n_failed):
@@ -197,7 +251,8 @@ def test_phases_sum_to_the_duration_and_none_is_negative(duration, attributes, e
     known = {key: value for key, value in attributes.items() if value is not None}
     account = None
     if engine is not None:
-        account = EngineAccount(*(None if ns is None else max(ns, 0) for ns in engine), None, BY_TRACE)
+        *apart, both = (None if ns is None else max(ns, 0) for ns in engine)
+        account = EngineAccount(*apart, None, BY_TRACE, both)
     call = SpanRecord("1", "1", None, "chat", 0, duration, known)
     attempts = [SpanRecord("1", f"a{n}", "1", "try", n, n, {}) for n in range(n_failed)]
     attempts.append(call if not n_failed else call._replace(start_ns=min(n_failed, duration)))

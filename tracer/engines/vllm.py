@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 
+_KEYS: Final = frozenset({semconv.ENGINE_PREFILL_S, semconv.ENGINE_DECODE_S, semconv.ENGINE_INFERENCE_S})
+
+
 def _is_span(span: SpanRecord) -> bool:
-    return span.name == semconv.VLLM_SPAN_NAME or semconv.ENGINE_PREFILL_S in span.attributes
+    return span.name == semconv.VLLM_SPAN_NAME or not _KEYS.isdisjoint(span.attributes)
 
 
 def _read_spans(span: SpanRecord, _below: Sequence[SpanRecord]) -> Account:
