@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from hotspan.tracer import config, semconv
 from hotspan.tracer import span as spans
-from hotspan.tracer.context import attach, detach
+from hotspan.tracer.context import attach
 from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.streaming import DEFERRED, adopt
 
@@ -67,7 +67,7 @@ def _wrap(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
     # Hot: locals instead of attributes, one try, and no work after the call but the end of the span.  Whether
     # anything is recorded is asked of `is_active` first; the function behind it reads the environment, once.
     # A call with keywords merges dicts, so one without them is made apart.
-    recording, make_span, enter, leave = config.recording, spans.make_span, attach, detach
+    recording, make_span, enter = config.recording, spans.make_span, attach
     name, attributes, kind = spec.span_name, spec.attributes, spec.kind
     generation = spec.stage == semconv.GENERATION
 
@@ -80,20 +80,19 @@ def _wrap(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
             result = fn(*args, **kwargs) if kwargs else fn(*args)
         except BaseException as exc:
             span.fail(exc)
-            span.end()
+            span.close(token)
             raise
-        finally:
-            leave(token)
         if type(result) in DEFERRED:
+            span.leave(token)
             return adopt(result, span, generation=generation)
-        span.end()
+        span.close(token)
         return result
 
     return wrapper
 
 
 def _wrap_coroutine(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
-    recording, make_span, enter, leave = config.recording, spans.make_span, attach, detach
+    recording, make_span, enter = config.recording, spans.make_span, attach
     name, attributes, kind = spec.span_name, spec.attributes, spec.kind
     generation = spec.stage == semconv.GENERATION
 
@@ -106,13 +105,12 @@ def _wrap_coroutine(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
             result = await (fn(*args, **kwargs) if kwargs else fn(*args))
         except BaseException as exc:
             span.fail(exc)
-            span.end()
+            span.close(token)
             raise
-        finally:
-            leave(token)
         if type(result) in DEFERRED:
+            span.leave(token)
             return adopt(result, span, generation=generation)
-        span.end()
+        span.close(token)
         return result
 
     return wrapper

@@ -19,20 +19,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace as otel
 from opentelemetry.context import Context
-from opentelemetry.trace import SpanContext, TraceFlags, TraceState
+from opentelemetry.trace import TraceState
 
 from hotspan.tracer import clock, process, semconv
 from hotspan.tracer.attributes import IMMUTABLE, MAX_ATTRIBUTES, coerce, fits, key_text, snapshot
-from hotspan.tracer.context import SPAN_KEY, STAGE_KEY, ContextOverlay, attach, detach, get_context
+from hotspan.tracer.context import (
+    NOT_HERE,
+    SPAN_KEY,
+    STAGE_KEY,
+    ContextOverlay,
+    attach,
+    detach,
+    get_context,
+    reset,
+)
 from hotspan.tracer.faults import fault
 from hotspan.tracer.finished import Extra
-from hotspan.tracer.outcome import describe, message_of, outcome_of, status_of
-from hotspan.tracer.record import NO_ATTRIBUTES, Kind, Status
+from hotspan.tracer.outcome import describe, message_of, outcome_of
+from hotspan.tracer.span_api import SpanApi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from opentelemetry.trace import SpanContext
     from opentelemetry.util.types import Attributes as OTelAttributes
+
+    from hotspan.tracer.record import Kind, Status
 
 _FAR_FROM_FULL: Final = MAX_ATTRIBUTES // 2  # below it nothing is counted; a stage has few constants
 SAMPLED: Final = 1
@@ -60,7 +72,7 @@ keep_messages = False
 is_active: Callable[[], bool] = bool
 
 
-class Span(otel.Span, ContextOverlay):
+class Span(SpanApi, ContextOverlay):
     """One running stage, and the OpenTelemetry context in which it is the current span.
 
     Attributes:
@@ -115,6 +127,20 @@ class Span(otel.Span, ContextOverlay):
     def leave(self, token: object) -> None:
         """Make the context from before `enter` current again."""
         detach(token)
+
+    def close(self, token: object) -> None:
+        """Leave and end the span: `leave` and `end` in one call, since every stage comes by here."""
+        try:  # noqa: SIM105 - as in `streaming`
+            reset(token)
+        except NOT_HERE:
+            pass
+        if not self.end_ns:
+            self.end_ns = clock.now_ns()
+            if self.recording:
+                try:
+                    on_end(self)
+                except Exception as own:  # noqa: BLE001 - as in `end`
+                    fault(own)
 
     def fail(self, exc: BaseException) -> None:
         """Record by which exception the stage was left; the caller re-raises it."""
@@ -188,13 +214,14 @@ class Span(otel.Span, ContextOverlay):
     def set_many(self, attributes: Mapping[str, object]) -> Span:
         """Set several attributes and return the span."""
         # Hot: one look at each type, then one copy in C; keys are looked at when the attributes are joined.
-        if type(attributes) is dict and len(attributes) + len(self.own) < _FAR_FROM_FULL:
+        own = self.own
+        if type(attributes) is dict and len(attributes) + len(own) < _FAR_FROM_FULL:
             for value in attributes.values():
                 if type(value) not in IMMUTABLE:
                     break
             else:
                 if self.recording and not self.end_ns:
-                    self.own.update(attributes)
+                    own |= attributes
                 return self
         for key, value in attributes.items():
             self.set(key, value)
@@ -214,54 +241,7 @@ class Span(otel.Span, ContextOverlay):
         """Return the W3C `traceparent` header value of this span."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{self.flags:02x}"
 
-    # --- The OpenTelemetry span API -----------------------------------------------------------------------
-
-    def get_span_context(self) -> SpanContext:
-        """Return the ids by which other spans refer to this one."""
-        return SpanContext(self.trace_id, self.span_id, False, TraceFlags(self.flags), self.trace_state)
-
-    @property
-    def context(self) -> SpanContext:
-        """The same as `get_span_context()`, by the name that the SDK's span has for it."""
-        return self.get_span_context()
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        """Set one attribute."""
-        self.set(key, value)
-
-    def set_attributes(self, attributes: Mapping[str, Any]) -> None:
-        """Set several attributes."""
-        self.set_many(attributes)
-
-    def add_event(self, name: str, attributes: OTelAttributes = None, timestamp: int | None = None) -> None:
-        """Add an event; `timestamp` is Unix time in nanoseconds."""
-        if self.end_ns or not self.recording:
-            return
-        time_ns = clock.now_ns() if timestamp is None else clock.from_wall_ns(timestamp)
-        self._more().add_event((name, time_ns, snapshot(attributes) if attributes else NO_ATTRIBUTES))
-
-    def add_link(self, context: SpanContext, attributes: OTelAttributes = None) -> None:
-        """Add a reference to a span that is not the parent."""
-        if self.end_ns or not self.recording or not (context.is_valid or attributes or context.trace_state):
-            return
-        self._more().add_link((context, snapshot(attributes) if attributes else NO_ATTRIBUTES))
-
-    def update_name(self, name: str) -> None:
-        """Replace the span's name."""
-        if not self.end_ns:
-            self.name = name
-
-    def is_recording(self) -> bool:
-        """Return whether what is set now will be written."""
-        return self.recording and not self.end_ns
-
-    def set_status(self, status: otel.Status | otel.StatusCode, description: str | None = None) -> None:
-        """Set the status; OK is final, and UNSET changes nothing, as the specification says."""
-        new, description = status_of(status, description)
-        if self.end_ns or self.status == "ok" or new == "unset":
-            return
-        more = self._more()
-        more.status, more.status_message = new, description or ""
+    # --- The rest of OpenTelemetry's API -------------------------------------------------------------------
 
     def record_exception(
         self,
@@ -295,6 +275,9 @@ class NoopSpan(Span):
         return None
 
     def leave(self, token: object) -> None:
+        """Do nothing, as `enter` did."""
+
+    def close(self, token: object) -> None:
         """Do nothing, as `enter` did."""
 
 

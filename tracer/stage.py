@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, over
 from hotspan.tracer import config, semconv
 from hotspan.tracer import span as spans
 from hotspan.tracer.attributes import snapshot
-from hotspan.tracer.context import STAGE_KEY, attach, detach, get_context
+from hotspan.tracer.context import STAGE_KEY, attach, get_context
 from hotspan.tracer.decorate import decorate
 from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.span import NOOP_SPAN, Span, make_span
@@ -118,9 +118,7 @@ class Stage:
                 return
         if exc is not None:
             span.fail(exc)
-        detach(span.entry)
-        span.entry = None
-        span.end()
+        span.close(span.entry)
 
     def _innermost(self) -> Span | None:
         """Return the span that the `with` statement which is being left had entered.
