@@ -11,8 +11,10 @@ from itertools import islice
 from typing import Any, Final
 
 from hotspan.tracer import semconv
+from hotspan.tracer.record import NO_ATTRIBUTES
 
 MAX_ATTRIBUTES: Final = 256  # of one span
+MAX_PART_ATTRIBUTES: Final = 128  # of one event or link
 MAX_TEXT: Final = 131_072  # characters of one value; what is cut is said beside it
 MAX_ITEMS: Final = 1_024  # items of one list
 MAX_FLOATS: Final = 256  # a longer list of floats is an embedding: its shape is kept, its numbers are not
@@ -20,8 +22,8 @@ MAX_NODES: Final = 4_096  # items of one value, all levels of nesting together
 MAX_DEPTH: Final = 6
 UNREADABLE: Final = "<unreadable>"
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1  # what OTLP's only integer type holds
-# Above the limit these are kept all the same: without them a span says nothing.
-_NEEDED_PREFIXES: Final = ("hotspan.", "gen_ai.", "error.")
+# How keys begin, what matters most first, each with what matters more: without it a span says nothing.
+_BY_IMPORTANCE: Final = (("hotspan.", "error."), ("hotspan.", "error.", "gen_ai."), ("",))
 # Types of which no value can change: such a value may be looked at later, by another thread.
 IMMUTABLE: Final = frozenset({str, int, float, bool})
 # Types whose text is short, is no content, and is what a reader expects.
@@ -38,10 +40,38 @@ def snapshot(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fits(key: str, own: Mapping[str, Any], constants: Mapping[str, Any]) -> bool:
-    """Return whether a span that has these attributes may be given one under `key`."""
+    """Return whether a span that has these attributes may be given one under `key`.
+
+    It may not where it would be cut at the end anyway; so a running span holds three kinds at the most.
+    """
     if len(own) + len(constants) < MAX_ATTRIBUTES or key in own or key in constants:
         return True
-    return key.startswith(_NEEDED_PREFIXES)
+    as_important = next(prefixes for prefixes in _BY_IMPORTANCE if key.startswith(prefixes))
+    if as_important == ("",):
+        return False
+    n_as_important = sum(
+        type(other) is str and other.startswith(as_important) for other in (*own, *constants)
+    )
+    return n_as_important < MAX_ATTRIBUTES
+
+
+def most_important(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `MAX_ATTRIBUTES` of more attributes, in their order: the more important ones, then the first."""
+    kept: set[str] = set()
+    for prefixes in _BY_IMPORTANCE:
+        as_important = (key for key in attributes if key not in kept and key.startswith(prefixes))
+        kept.update(list(islice(as_important, MAX_ATTRIBUTES - len(kept))))
+    return {key: value for key, value in attributes.items() if key in kept}
+
+
+def snapshot_part(attributes: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    """Return a copy of an event's or a link's first attributes, and how many there were beyond the bound."""
+    if not attributes:
+        return NO_ATTRIBUTES, 0
+    if len(attributes) <= MAX_PART_ATTRIBUTES:
+        return snapshot(attributes), 0
+    first = dict(islice(attributes.items(), MAX_PART_ATTRIBUTES))
+    return snapshot(first), len(attributes) - len(first)
 
 
 def finish(attributes: dict[str, Any]) -> None:

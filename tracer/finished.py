@@ -5,12 +5,13 @@ Runs on the recorder's thread: wall time is added here, and ids are written as t
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.attributes import finish, snapshot
+from hotspan.tracer.attributes import MAX_ATTRIBUTES, finish, most_important, snapshot, snapshot_part
 from hotspan.tracer.faults import fault
-from hotspan.tracer.record import NO_ATTRIBUTES, Event, Link, Scope, SpanRecord
+from hotspan.tracer.record import NO_ATTRIBUTES, Event, Link, Scope, SpanBatch, SpanRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_EVENTS: Final = 1_024
 MAX_LINKS: Final = 128
-_SCOPE: Final = Scope(semconv.SCOPE_NAME, "", NO_ATTRIBUTES, semconv.SCHEMA_URL)
+SCOPE: Final = Scope(semconv.SCOPE_NAME, "", NO_ATTRIBUTES, semconv.SCHEMA_URL)
 
 
 class Extra:
@@ -31,12 +32,12 @@ class Extra:
     The limits cut what matters least: the first events are kept; an exception replaces the last.
 
     Attributes:
-        events: (name, time on the process's clock, attributes), at most `MAX_EVENTS`.
+        events: (name, time on the process's clock, attributes, how many did not fit), at most `MAX_EVENTS`.
         links: (context, attributes), at most `MAX_LINKS`.
         make_attributes: Returns attributes that take a while to work out.
         status: How the span ended, in OpenTelemetry's terms.
         status_message: Says more of the status "error".
-        n_dropped_attributes: Attributes that did not fit.
+        n_dropped_attributes: Attributes that did not fit, those of links too.
         n_dropped_events: Events that did not fit.
         n_dropped_links: Links that did not fit.
     """
@@ -47,28 +48,30 @@ class Extra:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.events: list[tuple[str, int, Mapping[str, Any]]] = []
+        self.events: list[tuple[str, int, Mapping[str, Any], int]] = []
         self.links: list[tuple[SpanContext, Mapping[str, Any]]] = []
         self.status: Status = "unset"
         self.status_message = ""
         self.make_attributes: Callable[[], Mapping[str, Any]] | None = None
         self.n_dropped_attributes = self.n_dropped_events = self.n_dropped_links = 0
 
-    def add_event(self, event: tuple[str, int, Mapping[str, Any]]) -> None:
+    def add_event(self, name: str, time_ns: int, attributes: Mapping[str, Any]) -> None:
         """Add an event, if it fits or is an exception."""
         if len(self.events) >= MAX_EVENTS:
             self.n_dropped_events += 1
-            if event[0] != semconv.EXCEPTION_EVENT:
+            if name != semconv.EXCEPTION_EVENT:
                 return
             self.events.pop()
-        self.events.append(event)
+        self.events.append((name, time_ns, *snapshot_part(attributes)))
 
-    def add_link(self, link: tuple[SpanContext, Mapping[str, Any]]) -> None:
+    def add_link(self, context: SpanContext, attributes: Mapping[str, Any]) -> None:
         """Add a link, if it fits."""
         if len(self.links) >= MAX_LINKS:
             self.n_dropped_links += 1
-        else:
-            self.links.append(link)
+            return
+        kept, n_dropped = snapshot_part(attributes)
+        self.links.append((context, kept))
+        self.n_dropped_attributes += n_dropped
 
 
 _NOTHING: Final = Extra()
@@ -96,10 +99,27 @@ def _made(make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         return NO_ATTRIBUTES
 
 
+MAX_PLAIN_ATTRIBUTES: Final = 64  # a plain span's set is remembered by its keys
+
+
+def batch_of(spans: list[Span], resource: Resource) -> SpanBatch:
+    """Return finished spans as what the exporters take."""
+    to_record = functools.partial(record_of, resource=resource)
+    items: list[Any] = [
+        span
+        if span.extra is None and not span.trace_state and len(span.own) <= MAX_PLAIN_ATTRIBUTES
+        else to_record(span)
+        for span in spans
+    ]
+    return SpanBatch(items, resource, SCOPE, clock.anchor_ns, to_record)
+
+
 def record_of(span: Span, resource: Resource) -> SpanRecord:
     """Return the finished span as data."""
     anchor = clock.anchor_ns
     extra = span.extra or _NOTHING
+    attributes = attributes_of(span)
+    n_cut = len(attributes) - MAX_ATTRIBUTES
     # Hot, on the recorder's thread: ids by way of bytes, which is twice as fast as formatting them, and the
     # tuple without the class's own constructor, which is three times as fast.
     fields = (
@@ -109,17 +129,17 @@ def record_of(span: Span, resource: Resource) -> SpanRecord:
         span.name,
         span.start_ns + anchor,
         span.end_ns + anchor,
-        attributes_of(span),
+        attributes if n_cut <= 0 else most_important(attributes),
         span.kind,
         extra.status,
         extra.status_message if extra.status == "error" else "",
-        tuple(Event(n, t + anchor, a) for n, t, a in extra.events) if extra.events else (),
+        tuple(Event(n, t + anchor, a, d) for n, t, a, d in extra.events) if extra.events else (),
         tuple(_link(c, a) for c, a in extra.links) if extra.links else (),
         resource,
-        _SCOPE,
+        SCOPE,
         span.trace_state.to_header() if span.trace_state else "",
         span.flags,
-        extra.n_dropped_attributes,
+        extra.n_dropped_attributes + max(0, n_cut),
         extra.n_dropped_events,
         extra.n_dropped_links,
     )

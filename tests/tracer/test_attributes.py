@@ -145,7 +145,7 @@ def test_keys_become_text(key):
 
 
 def test_limits_cut_what_matters_least():
-    """Over the limit the program's own keys are counted as dropped; the stage's own figures still fit."""
+    """Over the limit the program's later keys are counted as dropped; the stage's own figures still fit."""
     with capture() as captured:
         with hotspan.step() as span:
             for i in range(400):
@@ -160,10 +160,80 @@ def test_limits_cut_what_matters_least():
 
     assert found.attributes["k0"] == "again"
     assert found.attributes["hotspan.stream.items"] == 3
-    assert found.n_dropped_attributes == 400 - (256 - 2)
+    assert found.n_dropped_attributes == 400 - (256 - 2) + 1
+    assert "k252" in found.attributes
+    assert "k253" not in found.attributes
+    assert len(found.attributes) == 256
     assert (len(found.events), found.n_dropped_events) == (1_024, 977)
     assert (found.events[0].name, found.events[-1].name) == ("e0", "exception")
     assert (len(found.links), found.n_dropped_links) == (128, 72)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["important-last", "important-first"])
+def test_the_most_important_keys_are_kept_in_whatever_order_they_are_set(order):
+    """Of each kind 300 are set: only the stage's own figures are kept, the rest is counted, to the key."""
+    kinds = ("own.", "gen_ai.x.", "hotspan.x.")[::order]
+    with capture() as captured:
+        with hotspan.step() as span:
+            for kind in kinds:
+                for i in range(300):
+                    span.set(f"{kind}{i}", i)
+    (found,) = captured.spans
+
+    assert len(found.attributes) == 256
+    assert all(key.startswith("hotspan.") for key in found.attributes)
+    assert found.n_dropped_attributes == 900 + 2 - 256
+
+
+@pytest.mark.parametrize("prefix", ["gen_ai.", "hotspan.", "error.", "own."])
+def test_no_kind_of_key_is_without_a_limit(prefix):
+    """A running span does not grow without end, whatever the keys are called, nor does what is delivered."""
+    with capture() as captured:
+        with hotspan.step() as span:
+            for i in range(20_000):
+                span.set(f"{prefix}{i}", i)
+            n_held = len(span.attributes)
+    (found,) = captured.spans
+
+    assert n_held <= 3 * 256
+    assert len(found.attributes) == 256
+    assert found.n_dropped_attributes == 20_000 + 2 - 256
+
+
+def test_attributes_that_a_stage_is_given_have_the_same_limit():
+    """What is given at decoration counts like what is set, and comes before it."""
+    given = {f"given{i}": i for i in range(300)}
+    with capture() as captured:
+        with hotspan.stage("own", **given) as span:
+            span.set("hotspan.x", 1).set("later", 2)
+        with hotspan.stage("own", **given):
+            pass
+    first, second = captured.spans
+
+    assert (len(first.attributes), first.n_dropped_attributes) == (256, 301 + 2 - 256)
+    assert (len(second.attributes), second.n_dropped_attributes) == (256, 301 - 256)
+    assert first.attributes["hotspan.x"] == 1
+    assert "later" not in first.attributes
+
+
+def test_an_event_and_a_link_have_limits_of_their_own(tmp_path):
+    """Of one event's or link's attributes the first 128 are kept; how many were not is in the file."""
+    many = {f"k{i}": i for i in range(1_000)}
+    path = tmp_path / "run.jsonl"
+    hotspan.configure(file=path)
+    with hotspan.step() as span:
+        span.add_event("e", many)
+        span.record_exception(ValueError("x"), many)
+        span.add_link(span.get_span_context(), many)
+    hotspan.shutdown()
+    ((found,),) = (trace.spans for trace in hotspan.load(path))
+    plain, exception = found.events
+
+    assert list(plain.attributes) == list(many)[:128]
+    assert plain.n_dropped_attributes == 1_000 - 128
+    assert exception.attributes["exception.type"] == "ValueError"
+    assert (len(exception.attributes), exception.n_dropped_attributes) == (128, 1_002 - 128)
+    assert (len(found.links[0].attributes), found.n_dropped_attributes) == (128, 1_000 - 128)
 
 
 def test_spans_do_not_share_what_is_set_on_one():
