@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
 from hotspan.tracer import semconv
+from hotspan.tracer.engines import response_attributes
 from hotspan.tracer.usage import Usage, field, read_timings, read_usage
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class TokenClock:
     """
 
     __slots__ = (
-        "_choices", "_error", "_first_item_ns", "_pieces", "done_seen", "first_byte_ns", "framed",
+        "_account", "_choices", "_error", "_first_item_ns", "_pieces", "done_seen", "first_byte_ns", "framed",
         "response_id", "response_model", "send_ns", "usage",
     )  # fmt: skip
 
@@ -78,6 +79,7 @@ class TokenClock:
         self.response_id: str | None = None
         self.response_model: str | None = None
         self.done_seen = False
+        self._account: dict[str, AttributeValue] = {}
         self._first_item_ns: int | None = None
         self._choices: dict[int, _Choice] = {}
         self._error = False
@@ -199,14 +201,22 @@ class TokenClock:
         """Take what a chunk says beside its tokens, whether or not it has any."""
         if (usage := field(item, "usage")) is not None:
             self.usage = self.usage.updated_by(read_usage(usage))
+            self._note_account(item)
         elif isinstance(item, Mapping) and (timings := item.get("timings")) is not None:
             self.usage = self.usage.updated_by(read_timings(timings))
+            self._note_account(item)
         if self.response_id is None:
             self.response_id = _text_of(field(item, "id"))
         if self.response_model is None:
             self.response_model = _text_of(field(item, "model"))
         if _is_error(item):
             self._error = True
+
+    def _note_account(self, item: object) -> None:
+        # What the server says of its own time rides with the usage; of client objects it is among the extras.
+        body = item if isinstance(item, Mapping) else field(item, "model_extra")
+        if isinstance(body, Mapping):
+            self._account = response_attributes(body) or self._account
 
     # --- What follows -------------------------------------------------------------------------------------
 
@@ -238,7 +248,7 @@ class TokenClock:
     def attributes(self) -> dict[str, AttributeValue]:
         """Return everything known so far under its attribute key; what is not known is not there."""
         self.finish()
-        found: dict[str, AttributeValue] = {}
+        found = dict(self._account)
         found.update(self._time_attributes())
         found.update(self._token_attributes())
         found[semconv.RESPONSE_ID] = self.response_id
