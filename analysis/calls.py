@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hotspan.analysis.classify import stage_of
+from hotspan.analysis.stages import stages_of
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from hotspan.tracer.record import SpanRecord
 
 NO_OWNER = -1
 
@@ -27,6 +29,7 @@ class Calls:
     tops: Sequence[int]  # outermost span of i's call; NO_OWNER for a span without a stage
     staged_children: Sequence[Sequence[int]]  # nearest descendants that have a stage
     has_stages: Sequence[bool]  # for a root: whether any span at or below it says a stage
+    guessed: Sequence[int] = ()  # spans whose stage was read from their name or address alone
 
     def is_call(self, index: int) -> bool:
         """Return whether a call begins with this span."""
@@ -36,7 +39,7 @@ class Calls:
 def calls_of(tree: Tree) -> Calls:
     """Return the stages and calls of a tree."""
     n = len(tree.spans)
-    stages = [stage_of(span) for span in tree.spans]
+    stages, guessed = stages_of(tree)
     has_stages = _roots_with_stages(tree, stages)
     for root in tree.roots:
         if stages[root] is None:
@@ -54,7 +57,7 @@ def calls_of(tree: Tree) -> Calls:
             staged_children[above].append(index)
             if _is_same_call(tree, stages, above, index):
                 tops[index] = tops[above]
-    return Calls(stages, owners, tops, staged_children, has_stages)
+    return Calls(stages, owners, tops, staged_children, has_stages, guessed)
 
 
 def _roots_with_stages(tree: Tree, stages: Sequence[str | None]) -> list[bool]:
@@ -69,7 +72,13 @@ def _is_same_call(tree: Tree, stages: Sequence[str | None], above: int, index: i
     if stages[above] != stages[index]:
         return False
     # An agent below an agent of another name is a call of its own.
-    return stages[index] != semconv.AGENT or tree.spans[above].name == tree.spans[index].name
+    return stages[index] != semconv.AGENT or _agent(tree.spans[above]) == _agent(tree.spans[index])
+
+
+def _agent(span: SpanRecord) -> str:
+    """Return the name of an agent: what the span calls it, else the span's own name."""
+    names = (span.attributes.get(key) for key in (semconv.AGENT_NAME, semconv.OPENINFERENCE_AGENT))
+    return next((name for name in names if isinstance(name, str) and name), span.name)
 
 
 def attempts_of(tree: Tree, calls: Calls) -> dict[int, list[int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from hotspan.analysis.dialects import read
 from hotspan.tracer import semconv
 from hotspan.tracer.engines import engine_of
 
@@ -17,36 +18,6 @@ if TYPE_CHECKING:
 
 Outcome = Literal["ok", "error", "truncated", "cancelled", "abandoned", "interrupted"]
 
-# (attribute key, value -> stage), in order of trust.  A value of None says: this span has no stage.
-_RULES: Final[tuple[tuple[str, Mapping[str, str | None]], ...]] = (
-    (
-        semconv.OPENINFERENCE_KIND,
-        {
-            "LLM": semconv.GENERATION,
-            "EMBEDDING": semconv.EMBEDDING,
-            "RETRIEVER": semconv.RETRIEVAL,
-            "RERANKER": semconv.RERANK,
-            "AGENT": semconv.AGENT,
-            "TOOL": semconv.TOOL,
-            "CHAIN": None,
-            "GUARDRAIL": None,
-            "EVALUATOR": None,
-            "PROMPT": None,
-        },
-    ),
-    (
-        semconv.OPERATION,
-        {
-            "chat": semconv.GENERATION,
-            "text_completion": semconv.GENERATION,
-            "generate_content": semconv.GENERATION,
-            "embeddings": semconv.EMBEDDING,
-            "retrieval": semconv.RETRIEVAL,
-            "execute_tool": semconv.TOOL,
-            "invoke_agent": semconv.AGENT,
-        },
-    ),
-)
 _OUTCOMES: Final[Mapping[object, Outcome]] = {
     semconv.CANCELLED: "cancelled",
     semconv.ABANDONED: "abandoned",
@@ -56,16 +27,11 @@ _OUTCOMES: Final[Mapping[object, Outcome]] = {
 
 
 def stage_of(span: SpanRecord) -> str | None:
-    """Return the stage that the span itself says it is, or `None` where it says none."""
-    attributes = span.attributes
-    own = attributes.get(semconv.STAGE)
-    if isinstance(own, str) and own:
-        return own
-    for key, stages in _RULES:
-        value = attributes.get(key)
-        if isinstance(value, str) and value in stages:
-            return stages[value]
-    return None
+    """Return the stage that the span itself says it is, or `None` where it says none.
+
+    Its place in the tree may say otherwise: `hotspan.analysis.stages`.
+    """
+    return read(span).stage
 
 
 def is_engine_span(span: SpanRecord) -> bool:

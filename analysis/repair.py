@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.classify import is_engine_span
+from hotspan.analysis.dialects import translate
 from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
     Args:
         trace: Spans of one trace in any order; not changed.
     """
-    distinct = _distinct(trace.spans)
+    distinct = list(translate(_distinct(trace.spans)))
     spans, n_same_id = _unique_ids(distinct)
     parents, n_orphans, orphaned = _linked(spans)
     n_cycles, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents, orphaned)

@@ -181,6 +181,7 @@ MLFLOW_INPUTS: Final = "mlflow.spanInputs"
 MLFLOW_OUTPUTS: Final = "mlflow.spanOutputs"
 
 # --- What other writers say of a span: read by analysis/dialects/, never written ---------------------------
+OPENINFERENCE_SCOPE: Final = "openinference.instrumentation"  # beginning of its scopes' names
 TRACELOOP_KIND: Final = "traceloop.span.kind"
 TRACELOOP_INTEGRATION: Final = "traceloop.association.properties.ls_integration"
 LLM_REQUEST_TYPE: Final = "llm.request.type"
@@ -243,3 +244,11 @@ TTFT_MS: Final = "ttft_ms"
 VERCEL_FIRST_CHUNK_MS: Final = "ai.response.msToFirstChunk"
 LANGFUSE_FIRST_CHUNK: Final = "langfuse.observation.completion_start_time"  # ISO time, JSON
 MLFLOW_CHUNK: Final = "mlflow.chunk.value"  # of an event: JSON
+CHUNK_EVENTS: Final = (  # one a chunk, or of the first
+    "First Token Stream Event",  # OpenInference: of the first chunk, whatever it holds
+    "gen_ai.content.completion.chunk",
+    "llm.content.completion.chunk",
+    "gen_ai.content.chunk",
+    "ai.stream.firstChunk",
+    "new_token",  # LangChain tells of empty chunks too
+)

@@ -1,0 +1,76 @@
+"""Calls that were written as two spans: the call until the response's headers, and a log when it was read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from hotspan.analysis.dialects.kinds import OPERATION
+from hotspan.analysis.dialects.rules import kind_of
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from hotspan.tracer.record import AttributeValue, SpanRecord
+
+    Key = tuple[str | None, str, AttributeValue]  # parent, writer, model
+
+_NS_PER_S: Final = 1_000_000_000
+_OF_THE_ANSWER: Final = (
+    semconv.INPUT_TOKENS,
+    semconv.OUTPUT_TOKENS,
+    semconv.CACHED_TOKENS,
+    semconv.REASONING_TOKENS,
+    semconv.RESPONSE_ID,
+    semconv.RESPONSE_MODEL,
+    semconv.FINISH_REASONS,
+    semconv.OUTPUT_MESSAGES,
+)
+
+
+def with_endings(spans: list[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans with each streamed call of Logfire's running until its log, and knowing its answer.
+
+        chat span   |--|                     ends when the response's headers come
+        log                          |       no length; its `duration` goes back to the first read
+
+    The call of a log is the sibling for the same model that ended nearest to where the reading began.
+    """
+    endings = sorted((span for span in spans if _is_ending(span)), key=lambda span: span.start_ns)
+    if not endings:
+        return spans
+    calls: dict[Key, list[int]] = {}
+    for index, span in enumerate(spans):
+        if span.end_ns is not None and not _is_ending(span) and _is_chat(span):
+            calls.setdefault(_key(span), []).append(index)
+    for ending in endings:
+        siblings = calls.get(_key(ending), [])
+        read_from = ending.start_ns - round(_seconds(ending) * _NS_PER_S)
+        begun = (index for index in siblings if spans[index].start_ns <= read_from)
+        call = min(begun, key=lambda i: abs((spans[i].end_ns or 0) - read_from), default=None)
+        if call is not None:
+            siblings.remove(call)
+            spans[call] = _joined(spans[call], ending)
+    return spans
+
+
+def _is_ending(span: SpanRecord) -> bool:
+    return span.attributes.get(semconv.LOGFIRE_TYPE) == "log" and _seconds(span) >= 0 and _is_chat(span)
+
+
+def _is_chat(span: SpanRecord) -> bool:
+    return kind_of(span, (OPERATION,)) == semconv.GENERATION
+
+
+def _seconds(span: SpanRecord) -> float:
+    value = span.attributes.get(semconv.LOGFIRE_DURATION)
+    return value if isinstance(value, int | float) and math.isfinite(value) else -1.0
+
+
+def _key(span: SpanRecord) -> Key:
+    return span.parent_id, span.scope.name, span.attributes.get(semconv.REQUEST_MODEL)
+
+
+def _joined(call: SpanRecord, ending: SpanRecord) -> SpanRecord:
+    answer = {key: ending.attributes[key] for key in _OF_THE_ANSWER if key in ending.attributes}
+    end_ns = max(call.end_ns or call.start_ns, ending.start_ns)
+    return call._replace(end_ns=end_ns, attributes={**call.attributes, **answer})

@@ -1,0 +1,245 @@
+"""The dialects: one entry for each writer whose spans need more than the general rules.
+
+A writer that follows its vendor's kinds, or OpenTelemetry's conventions, has no entry.  An entry says which
+key, name or value to trust, and which lies; docs/dialects.md tells the same in words.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from hotspan.analysis.dialects import kinds
+from hotspan.analysis.dialects.rules import NOTHING, VAGUE, Dialect, Rule
+from hotspan.tracer import semconv
+from hotspan.tracer.semconv import (
+    AGENT,
+    CONTEXT_ASSEMBLY,
+    EMBEDDING,
+    GENERATION,
+    RERANK,
+    RETRIEVAL,
+    STEP,
+    TOOL,
+)
+
+if TYPE_CHECKING:
+    from hotspan.tracer.record import SpanRecord
+
+_CHAIN: Final = (semconv.OPENINFERENCE_KIND, re.compile("^CHAIN$"))
+# `FunctionAgent.run`, `Agent.run`: the run of an agent, not one of its steps or helpers.
+_RUN_OF_AGENT: Final = re.compile(
+    r"^\w*Agent(?:Workflow|Executor|Runner)?\.a?(?:run|chat|invoke|stream|forward|stream_chat|__call__)$"
+)
+# LangChain's agents are chains; what tells is the metadata of the chain that is no node of its own graph.
+_MADE_BY_CREATE_AGENT: Final = re.compile("^langchain_create_agent$")
+_OPENINFERENCE: Final = Dialect(
+    "OpenInference",
+    scopes=(semconv.OPENINFERENCE_SCOPE,),
+    rules=(Rule(AGENT, _RUN_OF_AGENT, having=(_CHAIN,)),),
+    kinds=(kinds.OPENINFERENCE,),
+    answers_always=True,
+)
+
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    Dialect("Hotspan", scopes=(semconv.SCOPE_NAME,), rules=(Rule(NOTHING),)),
+    _OPENINFERENCE,
+    _OPENINFERENCE._replace(
+        name="OpenInference: LangChain",
+        scopes=(f"{semconv.OPENINFERENCE_SCOPE}.langchain",),
+        rules=(
+            Rule(
+                AGENT,
+                having=(
+                    _CHAIN,
+                    (
+                        semconv.OPENINFERENCE_METADATA,
+                        re.compile(
+                            r'^(?!.*"langgraph_node").*"ls_integration": ?"langchain_create_agent"', re.DOTALL
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    ),
+    _OPENINFERENCE._replace(
+        name="OpenInference: LlamaIndex",
+        scopes=(f"{semconv.OPENINFERENCE_SCOPE}.llama_index",),
+        rules=(Rule(NOTHING, re.compile(r"\._?prepare_")), *_OPENINFERENCE.rules),
+        hides_errors=True,
+    ),
+    _OPENINFERENCE._replace(
+        name="OpenInference: OpenAI Agents",
+        scopes=(f"{semconv.OPENINFERENCE_SCOPE}.openai_agents",),
+        rules=(
+            # The SDK's trace is written as an agent too, without an agent's name.
+            Rule(
+                VAGUE,
+                having=((semconv.OPENINFERENCE_KIND, re.compile("^AGENT$")),),
+                lacking=(semconv.OPENINFERENCE_AGENT, semconv.OPENINFERENCE_NODE),
+            ),
+        ),
+        hides_errors=True,
+    ),
+    _OPENINFERENCE._replace(
+        name="OpenInference: DSPy",
+        scopes=(f"{semconv.OPENINFERENCE_SCOPE}.dspy",),
+        rules=(
+            Rule(AGENT, re.compile(r"^(?:ReAct|CodeAct|\w*Agent)\.a?forward$")),
+            Rule(NOTHING, re.compile(r"^finish\.")),  # how ReAct ends its loop, no tool of the user's
+        ),
+    ),
+    _OPENINFERENCE._replace(
+        name="OpenInference: Haystack",
+        scopes=(f"{semconv.OPENINFERENCE_SCOPE}.haystack",),
+        rules=(Rule(TOOL, re.compile(r"^ToolInvoker\.")), *_OPENINFERENCE.rules),
+    ),
+    _OPENINFERENCE._replace(
+        name="OpenInference: smolagents",
+        scopes=(f"{semconv.OPENINFERENCE_SCOPE}.smolagents",),
+        rules=(
+            Rule(NOTHING, having=((semconv.OPENINFERENCE_TOOL, re.compile("^final_answer$")),)),
+            Rule(RETRIEVAL, re.compile(r"^\w*Retriever(?:Tool)?$")),
+            *_OPENINFERENCE.rules,
+        ),
+    ),
+    Dialect(
+        "Google ADK, its own spans and OpenInference's around them",
+        scopes=("gcp.vertex.agent", "google_adk", f"{semconv.OPENINFERENCE_SCOPE}.google_adk"),
+        rules=(
+            Rule(NOTHING, re.compile(r"^execute_tool \(merged")),
+            Rule(TOOL, re.compile(r"^execute_tool\b")),
+            Rule(AGENT, re.compile(r"^(?:invoke_agent|agent_run)\b")),  # OpenInference's kind for it is LLM
+            Rule(GENERATION, re.compile(r"^(?:call_llm|generate_content)\b")),
+            Rule(VAGUE, re.compile(r"^(?:invocation|invoke_workflow)\b")),
+        ),
+    ),
+    Dialect(
+        "OpenLLMetry: LangChain",
+        scopes=("opentelemetry.instrumentation.langchain",),
+        rules=(
+            Rule(AGENT, re.compile(r"^invoke_agent\b")),
+            Rule(
+                AGENT,
+                re.compile(r"\.workflow$"),
+                having=((semconv.TRACELOOP_INTEGRATION, _MADE_BY_CREATE_AGENT),),
+            ),
+            # Every outermost chain says `invoke_agent`, a plain RAG chain too.
+            Rule(VAGUE, having=((semconv.OPERATION, re.compile("^invoke_agent$")),)),
+        ),
+        kinds=(kinds.LLM_REQUEST, kinds.OPERATION, kinds.TRACELOOP),
+    ),
+    Dialect(
+        "OpenLLMetry: CrewAI",
+        scopes=("opentelemetry.instrumentation.crewai",),
+        kinds=(kinds.LLM_REQUEST, kinds.TRACELOOP),  # crew, task and agent all say `invoke_agent`
+        has_telling_names=False,  # a task's name is its whole text
+    ),
+    Dialect(
+        "LangSmith",
+        scopes=("langsmith",),
+        rules=(
+            Rule(
+                AGENT,
+                having=(
+                    (semconv.LANGSMITH_KIND, re.compile("^chain$")),
+                    (semconv.LANGSMITH_INTEGRATION, _MADE_BY_CREATE_AGENT),
+                ),
+                lacking=(semconv.LANGSMITH_NODE,),
+            ),
+        ),
+        has_failed_with_event=True,
+        kinds=(kinds.LANGSMITH,),  # its operation is `chat` on prompts and `embeddings` on retrievers
+    ),
+    Dialect(
+        "NeMo Agent Toolkit",
+        scopes=("nat", "aiq"),
+        rules=(
+            Rule(
+                AGENT,
+                having=(
+                    (semconv.NAT_KIND, re.compile("^WORKFLOW$")),
+                    (semconv.NAT_SUBSPAN, re.compile(r"agent(?!\w)|^(?:react|rewoo|reasoning|router)\b")),
+                ),
+            ),
+            Rule(
+                NOTHING,
+                re.compile(r"^(?:agent|tool|LangGraph)$"),
+                having=((semconv.NAT_KIND, re.compile("^FUNCTION$")),),
+            ),
+        ),
+        kinds=(kinds.NAT, kinds.OPENINFERENCE),
+    ),
+    Dialect(
+        "Haystack",
+        prefix="haystack.",
+        rules=(
+            Rule(AGENT, re.compile(r"^haystack\.agent\.run$")),
+            Rule(STEP, re.compile(r"^haystack\.agent\.step$")),
+            Rule(GENERATION, re.compile(r"^haystack\.agent\.step\.llm$")),
+            Rule(TOOL, re.compile(r"^haystack\.agent\.step\.tool$|^haystack\.tool\b")),
+            *(
+                Rule(stage, having=((semconv.HAYSTACK_COMPONENT, re.compile(pattern)),))
+                for pattern, stage in (
+                    (r"Embedder$", EMBEDDING),
+                    (r"Ranker$", RERANK),
+                    (r"Retriever$", RETRIEVAL),
+                    (r"Generator$", GENERATION),
+                    (r"PromptBuilder$", CONTEXT_ASSEMBLY),
+                    (r"^ToolInvoker$", TOOL),
+                )
+            ),
+            Rule(NOTHING),
+        ),
+    ),
+    Dialect(
+        "Logfire",
+        scopes=("logfire",),
+        rules=(Rule(NOTHING, having=((semconv.LOGFIRE_TYPE, re.compile("^(?:log|pending_span)$")),)),),
+    ),
+    Dialect("Pydantic AI", scopes=("pydantic-ai",), fails_silently=True),
+    Dialect(
+        "Vercel AI SDK",
+        scopes=("ai",),
+        rules=(
+            Rule(GENERATION, re.compile(r"^ai\.\w+\.do(?:Generate|Stream)$")),
+            Rule(TOOL, re.compile(r"^ai\.toolCall$")),
+            Rule(EMBEDDING, re.compile(r"^ai\.embed(?:Many)?(?:\.doEmbed)?$")),
+            Rule(RERANK, re.compile(r"^ai\.rerank(?:\.doRerank)?$")),
+            Rule(VAGUE, re.compile(r"^ai\.")),  # ai.streamText: the loop around the steps
+        ),
+    ),
+    Dialect(
+        "LiteLLM",
+        scopes=("litellm",),
+        rules=(
+            Rule(GENERATION, re.compile(r"^raw_gen_ai_request$")),
+            Rule(
+                NOTHING,
+                re.compile(r"^(?:Received Proxy Server Request|auth|router|redis|postgres|proxy_pre_call)"),
+            ),
+        ),
+    ),
+)
+_PREFIXED: Final = tuple(dialect for dialect in DIALECTS if dialect.prefix)
+
+
+def dialect_of(span: SpanRecord) -> Dialect | None:
+    """Return the entry of the span's writer; `None` where the general rules are enough."""
+    for dialect in _PREFIXED:
+        if span.name.startswith(dialect.prefix):
+            return dialect
+    return _of_scope(span.scope.name)
+
+
+@lru_cache(maxsize=1024)
+def _of_scope(scope: str) -> Dialect | None:
+    """Return the entry with the longest beginning of the scope's name."""
+    found = [
+        (len(start), dialect)
+        for dialect in DIALECTS
+        for start in dialect.scopes
+        if scope == start or scope.startswith((f"{start}.", f"{start}/", f"{start}-"))
+    ]
+    return max(found, key=lambda pair: pair[0])[1] if found else None

@@ -1,0 +1,63 @@
+"""Spans of transports and databases: they have no stage, but an address may say what was asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from hotspan.analysis.dialects.names import words_of
+from hotspan.analysis.dialects.rules import NO_STAGE, Reading
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from hotspan.tracer.record import Attributes, SpanRecord
+
+_TRANSPORT_KEYS: Final = (
+    semconv.HTTP_METHOD,
+    semconv.HTTP_METHOD_OLD,
+    semconv.RPC_SYSTEM,
+    semconv.MESSAGING_SYSTEM,
+)
+_DATABASE_KEYS: Final = (semconv.DB_SYSTEM, semconv.DB_SYSTEM_OLD)
+_URL_KEYS: Final = (semconv.URL, semconv.URL_OLD)
+# The end of an address that OpenAI-compatible servers, Jina, Cohere and text-embeddings-inference answer at.
+_ENDPOINTS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (
+        re.compile(r"/(?:chat/completions|completions|responses|messages|api/chat|api/generate)$"),
+        semconv.GENERATION,
+    ),
+    (re.compile(r":(?:stream)?generateContent$"), semconv.GENERATION),
+    (re.compile(r"/(?:embeddings?|embed|api/embed)$"), semconv.EMBEDDING),
+    (re.compile(r"/re-?rank$"), semconv.RERANK),
+)
+_VECTOR_STORES: Final = frozenset({
+    "chroma", "lancedb", "marqo", "milvus", "pgvector", "pinecone", "qdrant", "vespa", "weaviate",
+})  # fmt: skip
+_READS: Final = re.compile(r"\b(?:query|search|retrieve|recommend|near)\b")
+
+
+def endpoint_stage(span: SpanRecord) -> str | None:
+    """Return what a client's HTTP span asked for, by the end of its address."""
+    if span.kind == "server":
+        return None
+    for key in _URL_KEYS:
+        url = span.attributes.get(key)
+        if isinstance(url, str):
+            path = url.partition("?")[0].rstrip("/")
+            return next((stage for pattern, stage in _ENDPOINTS if pattern.search(path)), None)
+    return None
+
+
+def transport_reading(span: SpanRecord) -> Reading | None:
+    """Return the reading of a transport's or a database's span; `None` where it is neither."""
+    attributes = span.attributes
+    if any(key in attributes for key in _TRANSPORT_KEYS):
+        return Reading(stage, is_guess=True) if (stage := endpoint_stage(span)) else NO_STAGE
+    if (system := _database(attributes)) is not None:
+        reads = system.lower() in _VECTOR_STORES and _READS.search(words_of(span.name))
+        return Reading(semconv.RETRIEVAL, is_guess=True) if reads else NO_STAGE
+    return None
+
+
+def _database(attributes: Attributes) -> str | None:
+    return next((value for key in _DATABASE_KEYS if isinstance(value := attributes.get(key), str)), None)
