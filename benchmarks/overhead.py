@@ -227,14 +227,15 @@ def _header(options: argparse.Namespace, results: dict[str, Result]) -> list[str
     versions = {name: version for result in results.values() for name, version in result.versions.items()}
     others = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     return [
-        f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, commit {_commit()}; {machine.describe()}.",
+        f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, commit {commit()}; {machine.describe()}.",
         f"{options.rounds} rounds; sustained runs of {options.spans:,} spans.",
         "",
         f"Versions: {others}.",
     ]
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Return the commit of the working tree, marked where something was changed."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a constant
     return done.stdout.strip() or "unknown"

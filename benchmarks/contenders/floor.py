@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from contenders.harness.target import Target
 
 TITLE = "*do-nothing floor*"
-PACKAGES = ("openai<3",)  # the bare client, which the others' cost is over
-TARGETS = ("drop", "file", "hang")
+PACKAGES = ("openai<3", "httpx")  # the bare clients, which the others' figures are compared with
+TARGETS = ("drop", "file", "hang", "keep")
 NOTES = {
     "openai": "the bare client, which the others' figures are over",
     "file": "one line of text per span, without ids, escaping or checks",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from contenders.harness.target import Target
+    from opentelemetry.sdk.trace import ReadableSpan
 
 TITLE = "openinference"
 PACKAGES = (
@@ -22,7 +23,7 @@ PACKAGES = (
     "opentelemetry-exporter-otlp-proto-http",
     "openai<3",
 )
-TARGETS = ("drop", "otlp", "hang")
+TARGETS = ("drop", "otlp", "hang", "keep")
 NOTES = {"chunk": "no stamps, the chunks are kept", "chunk-async": "no stamps, the chunks are kept"}
 
 _tracer: Any = None
@@ -74,6 +75,18 @@ def stream(fn: Callable[[int], Iterator[str]]) -> Callable[[int], Iterator[str]]
 def stream_async(fn: Callable[[int], AsyncIterator[str]]) -> Callable[[int], AsyncIterator[str]]:
     """Return the asynchronous generator function `fn` decorated likewise."""
     return _tracer.llm(fn)
+
+
+def accounts() -> dict[str, dict[str, Any]]:
+    """Return what was recorded of each call since the last time: model -> figure -> ns."""
+    return otel.accounts(_account)
+
+
+def _account(span: ReadableSpan) -> tuple[str, dict[str, Any]]:
+    # One event, at the first chunk, which it calls the first token's.
+    stamps = [event.timestamp for event in span.events if event.name == "First Token Stream Event"]
+    first_ns = stamps[0] - span.start_time if stamps else None
+    return str(span.attributes["llm.model_name"]), {"ttfb": first_ns, "ttft": first_ns}
 
 
 def openai_client(client: Any) -> Any:

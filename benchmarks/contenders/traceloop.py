@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from contenders.harness import otel
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from contenders.harness.target import Target
+    from opentelemetry.sdk.trace import ReadableSpan
 
 TITLE = "traceloop-sdk"
 PACKAGES = ("traceloop-sdk", "httpx", "openai<3")  # it imports httpx, and does not require it
-TARGETS = ("drop", "otlp", "hang")
+TARGETS = ("drop", "otlp", "hang", "keep")
 ENVIRONMENT = {"TRACELOOP_TELEMETRY": "false", "TRACELOOP_METRICS_ENABLED": "false"}
 NOTES = {"chunk": "no stamps", "chunk-async": "no stamps"}
 
@@ -65,6 +67,20 @@ def stream(fn: Callable[[int], Iterator[str]]) -> Callable[[int], Iterator[str]]
 def stream_async(fn: Callable[[int], AsyncIterator[str]]) -> Callable[[int], AsyncIterator[str]]:
     """Return the asynchronous generator function `fn` decorated."""
     return task(name="stream")(fn)
+
+
+def accounts() -> dict[str, dict[str, Any]]:
+    """Return what was recorded of each call since the last time: model -> figure -> ns."""
+    return otel.accounts(_account)
+
+
+def _account(span: ReadableSpan) -> tuple[str, dict[str, Any]]:
+    # An event for each chunk; its metric of the time to the first token is taken at the first of them.  The
+    # gaps are compared between the tokens: the role comes before them, the end and the usage after them.
+    stamps = [event.timestamp for event in span.events if event.name == "gen_ai.content.completion.chunk"]
+    first_ns, tokens = (stamps[0] - span.start_time if stamps else None), stamps[1:-2]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(tokens)]
+    return str(span.attributes["gen_ai.request.model"]), {"ttfb": first_ns, "ttft": first_ns, "gaps": gaps}
 
 
 def openai_client(client: Any) -> Any:

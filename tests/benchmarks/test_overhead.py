@@ -83,7 +83,7 @@ def test_contenders_say_what_the_table_needs(harness):
     for contender in contenders.values():
         assert contender.title
         assert set(contender.notes) <= set(harness.rows.BY_KEY), contender.key
-        assert set(contender.targets) <= {"drop", "file", "otlp", "hang"}, contender.key
+        assert set(contender.targets) <= {"drop", "file", "otlp", "hang", "keep"}, contender.key
         assert all("{url}" in value or "{" not in value for value in contender.environment.values())
 
 

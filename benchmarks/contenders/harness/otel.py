@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from contenders.harness.target import Target
     from opentelemetry.sdk.trace import ReadableSpan
@@ -26,10 +26,36 @@ class DropExporter(SpanExporter):
         """Do nothing."""
 
 
+class KeepExporter(SpanExporter):
+    """Keeps spans until `accounts` reads them."""
+
+    kept: ClassVar[list[ReadableSpan]] = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Keep them."""
+        self.kept.extend(spans)
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        """Do nothing."""
+
+
+def accounts(read: Callable[[ReadableSpan], tuple[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Return what `read` makes of each span that was kept, and forget them.
+
+    Args:
+        read: Span -> the model that was asked for, and figure -> ns.
+    """
+    spans, KeepExporter.kept[:] = list(KeepExporter.kept), []
+    return dict(map(read, spans))
+
+
 def exporter(target: Target) -> SpanExporter:
     """Return the SDK's exporter for this target, with its defaults."""
     if target.kind == "drop":
         return DropExporter()
+    if target.kind == "keep":
+        return KeepExporter()
     if target.kind == "file":
         from opentelemetry.exporter.otlp.json.file import FileSpanExporter  # noqa: PLC0415 - few have it
 

@@ -72,18 +72,26 @@ class WorkerProcess:
         python: The interpreter of its environment.
         scratch: A folder that is thrown away afterwards.
         target: Where its spans go.
+        module: What runs there: it answers as `contenders.harness.worker` does.
 
     Raises:
         WorkerError: It does not start.
     """
 
-    def __init__(self, contender: Contender, python: Path, scratch: Path, target: Target) -> None:
+    def __init__(
+        self,
+        contender: Contender,
+        python: Path,
+        scratch: Path,
+        target: Target,
+        module: str = "contenders.harness.worker",
+    ) -> None:
         home = Path(tempfile.mkdtemp(prefix=contender.key, dir=scratch))
         own = {key: value.format(url=target.url) for key, value in contender.environment.items()}
         base = {key: os.environ[key] for key in _KEPT if key in os.environ}
         self._log = (home / "log.txt").open("w+")
         self._process = subprocess.Popen(  # noqa: S603 - our own module
-            [str(python), "-m", "contenders.harness.worker", contender.key, target.to_json()],
+            [str(python), "-m", module, contender.key, target.to_json()],
             cwd=home,
             env={**base, **_OFFLINE, **_NO_WAY_OUT, **own, "HOME": str(home), "PYTHONPATH": str(BENCHMARKS)},
             stdin=subprocess.PIPE,
@@ -98,14 +106,14 @@ class WorkerProcess:
             self.close()
             raise
 
-    def ask(self, row: str) -> dict[str, Any]:
-        """Have a row measured and return the answer.
+    def ask(self, row: str, **asked: Any) -> dict[str, Any]:
+        """Have a row measured, with what else is asked for it, and return the answer.
 
         Raises:
             WorkerError: There is none.
         """
         with contextlib.suppress(OSError):  # it has died: `_answer` says of what
-            _pipe(self._process.stdin).write(json.dumps({"row": row}) + "\n")
+            _pipe(self._process.stdin).write(json.dumps({"row": row, **asked}) + "\n")
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:

@@ -123,16 +123,16 @@ def _problems(results: dict[str, Result], contenders: dict[str, Contender]) -> l
     return ["", *lines] if lines else []
 
 
-def write(page: Path, table: str) -> None:
+def write(page: Path, table: str, markers: tuple[str, str] = (BEGIN, END)) -> None:
     """Put the table between its markers in the page.
 
     Raises:
         ValueError: The page has no markers.
     """
     text = page.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = text.partition(markers[0])
+    _, end, after = rest.partition(markers[1])
     if not begin or not end:
-        msg = f"{page} has no lines {BEGIN} and {END} to put the table between"
+        msg = f"{page} has no lines {markers[0]} and {markers[1]} to put the table between"
         raise ValueError(msg)
-    page.write_text(f"{before}{BEGIN}\n\n{table}\n{END}{after}")
+    page.write_text(f"{before}{begin}\n\n{table}\n{end}{after}")

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-Kind = Literal["drop", "file", "otlp", "hang"]
+Kind = Literal["drop", "file", "otlp", "hang", "keep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Target:
     Attributes:
         kind: `"drop"`: nowhere, by the cheapest exporter that the library takes.  `"file"`: to `path`.
             `"otlp"`: to `url`, whose collector counts and forgets.  `"hang"`: to `url`, which never answers.
+            `"keep"`: to where the contender's `accounts` reads them.
         url: Base URL of a collector on the loopback interface.
         path: A file that is not there yet, in a scratch folder.
         n_spans: Spans that will come, for a library that bounds how many it holds.

@@ -17,14 +17,17 @@ import json
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from contenders.harness import measure
 from contenders.harness.rows import BY_KEY
 from contenders.harness.target import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
+
+    from contenders.harness.rows import Row
 
 refused: list[str] = []  # addresses that the contender tried to reach
 
@@ -67,6 +70,13 @@ def stay_here() -> None:
     socket.socket.connect_ex = checked_connect_ex  # type: ignore[method-assign]  # on purpose
 
 
+class Answering(Protocol):
+    """What measures in a contender's process."""
+
+    def answer(self, row: str, **asked: Any) -> dict[str, Any]:
+        """Return what was measured for a row."""
+
+
 class Worker:
     """One contender and how its rows are read, each prepared when it is first asked for."""
 
@@ -75,33 +85,41 @@ class Worker:
         self._readings: dict[str, measure.Reading] = {}
         self._loop = asyncio.new_event_loop()
 
-    def answer(self, key: str) -> dict[str, Any]:
-        """Return what was measured for a row."""
-        row = BY_KEY[key]
+    def answer(self, row: str, **_asked: Any) -> dict[str, Any]:
+        """Return what was measured for the row of this key."""
+        return self._answer(BY_KEY[row])
+
+    def _answer(self, row: Row) -> dict[str, Any]:
         if not hasattr(self._contender, row.needs):
             return {"absent": True}
         if row.target == "hang":
             return measure.held(self._contender, self._target.n_spans)
         if row.is_process:
             return measure.sustained(self._contender, self._target.n_spans)
-        if key not in self._readings:
-            self._readings[key] = measure.reading(self._contender, key, self._target, self._loop)
-        return {"value": self._readings[key].median_us()}
+        if row.key not in self._readings:
+            self._readings[row.key] = measure.reading(self._contender, row.key, self._target, self._loop)
+        return {"value": self._readings[row.key].median_us()}
 
 
-def main() -> None:
-    """Serve until standard input ends; then leave without waiting for a library's exit handlers."""
-    name, target = sys.argv[1], Target.from_json(sys.argv[2])
+def serve(name: str, target_json: str, answering: Callable[[ModuleType, Target], Answering]) -> None:
+    """Serve until standard input ends; then leave without waiting for a library's exit handlers.
+
+    Args:
+        name: The contender.
+        target_json: Where its spans go.
+        answering: Makes what answers: to each command, its fields are the arguments of `answer`.
+    """
+    target = Target.from_json(target_json)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # a library that prints must not answer for us
     stay_here()
     contender = importlib.import_module(f"contenders.{name}")
     contender.start(target)
-    worker = Worker(contender, target)
+    worker = answering(contender, target)
     answers.write(json.dumps({"started": True}) + "\n")
     for line in sys.stdin:
         try:
-            answer = worker.answer(json.loads(line)["row"])
+            answer = worker.answer(**json.loads(line))
         except Exception as exc:  # noqa: BLE001 - the other rows and contenders go on
             import traceback  # noqa: PLC0415 - only then
 
@@ -113,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(sys.argv[1], sys.argv[2], Worker)
