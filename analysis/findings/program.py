@@ -1,0 +1,77 @@
+"""Rules about the traced program: time in no stage, first calls, a blocked event loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hotspan.analysis.findings.figures import MUCH, WORTHWHILE, milliseconds, percent, significant
+from hotspan.analysis.model import Finding, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HIGH_UNATTRIBUTED: Final = 0.05
+_MIN_WARM: Final = 2  # calls after the first, for a p90 that is not one of them alone
+_COLD_FACTOR: Final = 3.0  # the first call against the p90 of the others
+_MIN_EXPECTED: Final = 10.0  # events, for their absence to be no accident
+_STANDSTILL: Final = 0.1  # of the expected events
+
+
+def unattributed(report: Report) -> Iterator[Finding]:
+    """Say how much time lies in no stage."""
+    ratio = report.unattributed.critical_path_ratio
+    if ratio is not None and ratio > _HIGH_UNATTRIBUTED:
+        yield Finding(
+            "unattributed-time",
+            "warning" if ratio > MUCH else "info",
+            f"{percent(ratio)} of request time lies in no stage.",
+            {"unattributed_ratio": ratio, "against": {"stages_ratio": 1 - ratio}},
+            "Wrap the code between the stages: with hotspan.stage('name'): …",
+        )
+
+
+def cold_start(report: Report) -> Iterator[Finding]:
+    """Say that the first call of a stage takes much longer than the later ones."""
+    request = report.request.duration_ns
+    for row in report.stages:
+        first, later, share = row.first_call_ns, row.later_calls_p90_ns, row.critical_path_ratio
+        if first is None or not later or row.n_later_calls < _MIN_WARM or (share or 0.0) < WORTHWHILE:
+            continue
+        is_worthwhile = request is None or first - later > WORTHWHILE * request.p50
+        if first > _COLD_FACTOR * later and is_worthwhile:
+            yield Finding(
+                f"cold-start-{row.stage}",
+                "info",
+                f"The first call of {row.first_call_name!r} ({row.stage}) took {significant(first / later)} "
+                "times the p90 of the later ones, self time.",
+                {
+                    "first_call_self_ms": milliseconds(first),
+                    "later_calls_self_p90_ms": milliseconds(later),
+                    "against": {"later_calls": row.n_later_calls, "critical_path_ratio": share},
+                },
+                "Make one call of each stage before the first user's, or leave the first request out.",
+            )
+
+
+def event_loop_blocked(report: Report) -> Iterator[Finding]:
+    """Say that nothing else in the process moved while a stage's calls ran."""
+    for stall in report.patterns.stalls:
+        share = stall.busy_ns / stall.process_ns if stall.process_ns else 0.0
+        is_still = stall.n_seen <= _STANDSTILL * stall.n_expected
+        if stall.n_expected >= _MIN_EXPECTED and is_still and share > WORTHWHILE:
+            yield Finding(
+                "event-loop-blocked",
+                "warning",
+                f"While {stall.name!r} ({stall.stage}) ran, nothing else in its process moved, though other "
+                f"requests were under way: {percent(share)} of the time. It holds the event loop, or a lock "
+                "that all need.",
+                {
+                    "calls_beside_others": stall.n_calls,
+                    "mean_call_ms": milliseconds(stall.busy_ns / stall.n_calls),
+                    "blocked_ratio": share,
+                    "events_expected": stall.n_expected,
+                    "against": {"events_seen": stall.n_seen},
+                },
+                "Run it in a thread or a process (await asyncio.to_thread(…), an executor), or call its "
+                "asynchronous form.",
+            )

@@ -1,0 +1,56 @@
+"""Rules about what spoils the figures themselves: lost spans, failed requests, too little of everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hotspan.analysis.findings.figures import WORTHWHILE
+from hotspan.analysis.model import Finding, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MIN_REQUESTS: Final = 20  # for a median that more than a handful of requests carry
+_MANY_FAILED: Final = 0.1
+
+
+def spans_lost(report: Report) -> Iterator[Finding]:
+    """Say that the writer lost spans."""
+    lost = report.evidence.n_dropped_spans
+    if lost:
+        total = report.evidence.n_spans + lost
+        yield Finding(
+            "spans-lost",
+            "critical" if lost / total > WORTHWHILE else "warning",
+            f"{lost} of {total} spans were lost before they were written: every figure here lacks them.",
+            {"dropped_spans": lost, "against": {"spans_read": report.evidence.n_spans}},
+            "Record again with less load per process, or write to a file instead of a collector.",
+        )
+
+
+def requests_failed(report: Report) -> Iterator[Finding]:
+    """Say that the percentiles are those of the requests that did not fail."""
+    request = report.request
+    if request.n and request.n_errors:
+        ratio = request.n_errors / request.n
+        yield Finding(
+            "requests-failed",
+            "critical" if ratio > _MANY_FAILED else "warning",
+            f"{request.n_errors} of {request.n} requests failed; the percentiles are those of the others.",
+            {"errors": request.n_errors, "error_ratio": ratio, "against": {"requests": request.n}},
+            "Look at one: hotspan show FILE, and repair the cause before judging the latency.",
+        )
+
+
+def evidence_thin(report: Report) -> Iterator[Finding]:
+    """Say that too few requests carry the percentiles."""
+    n = report.request.n
+    if 0 < n < _MIN_REQUESTS:
+        yield Finding(
+            "evidence-thin",
+            "info",
+            f"{n} {'request is' if n == 1 else 'requests are'} few: the percentiles above p50 rest on one or "
+            "two of them.",
+            {"requests": n, "against": {"spans": report.evidence.n_spans}},
+            "Record 200 requests or more before comparing p95, 20 or more before believing p50.",
+        )
