@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotspan.exporters import otlp_json
+from hotspan.exporters import otlp_lines
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import Resource, SpanRecord
@@ -36,7 +36,7 @@ class Lines:
 
     def __init__(self, spans: Sequence[SpanRecord]) -> None:
         self._n_spans = len(spans)
-        self.data = "".join(otlp_json.lines(spans)).encode()
+        self.data = "".join(otlp_lines.lines(spans)).encode()
 
     def __len__(self) -> int:
         return self._n_spans
@@ -109,7 +109,7 @@ class FileExporter:
 
     def _note(self, key: str, count: int) -> None:
         attributes = {semconv.PROCESS_PID: os.getpid(), key: count}
-        self._append(otlp_json.resource_line(Resource(attributes)).encode())
+        self._append(otlp_lines.resource_line(Resource(attributes)).encode())
 
     def _append(self, data: bytes) -> None:
         with _locked(self.path) as file:

@@ -1,6 +1,6 @@
 """Spans to any OTLP backend (Jaeger, an OpenTelemetry Collector, …) by OpenTelemetry's own exporters.
 
-What is done here: records become bytes (`otlp_wire`) in as many requests as their size asks for, and a
+What is done here: spans become bytes (`otlp_parts`) in as many requests as their size asks for, and a
 failure becomes one exception that says how much was lost and why.  Connection, retries and time-outs are
 those of OpenTelemetry's exporters.  They have no public way in for bytes; where the private one is not there,
 they are given SDK spans, which they encode themselves.
@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from hotspan.exporters.otlp_parts import Packed, Part, parts_of
 from hotspan.exporters.otlp_quiet import quiet, reason
 from hotspan.exporters.otlp_settings import GRPC, checked_endpoint, checked_protocol, port_hint
 from hotspan.exporters.otlp_spans import SpanConverter, size_of
-from hotspan.exporters.otlp_wire import Packed, Part, parts_of
 from hotspan.tracer.errors import ConfigurationError, MissingDependencyError
 
 if TYPE_CHECKING:

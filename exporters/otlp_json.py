@@ -1,4 +1,4 @@
-"""Span records as OTLP/JSON text, one `{"resourceSpans": […]}` object per line.
+"""One span record as OTLP/JSON text.
 
 The form is that of the OpenTelemetry Collector's file exporter: camelCase names, ids in hex, enums as
 numbers, 64-bit integers as strings, fields that hold nothing left out.  What JSON or OTLP cannot hold is
@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
-from hotspan.tracer.record import KINDS, STATUSES, Attributes, Event, Link, Resource, Scope, SpanRecord
+from hotspan.tracer.record import KINDS, STATUSES, Attributes, Event, Link, SpanRecord
 
-MAX_LINE_CHARS: Final = 1 << 20  # a line is closed before the span that would make it longer
 MAX_DEPTH: Final = 16  # lists and maps nested deeper are cut: a list may hold itself
 
 _MAX_CACHED = 4096
@@ -37,11 +36,6 @@ _texts: dict[str, str] = {}  # short text -> the same as a JSON string
 _heads: dict[str, str] = {}  # attribute key -> '{"key":"…","value":'
 _pairs: dict[tuple[str, str], str] = {}  # (attribute key, short text) -> the whole pair
 
-_Owner = TypeVar("_Owner", Resource, Scope)
-_Groups = dict[tuple[str, str], dict[tuple[str, str], list[str]]]
-_resources: dict[int, tuple[Resource, tuple[str, str]]] = {}
-_scopes: dict[int, tuple[Scope, tuple[str, str]]] = {}
-
 
 def clean_text(text: str) -> str:
     """Return the text with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
@@ -53,83 +47,6 @@ def clean_text(text: str) -> str:
 def in_int64(value: int) -> bool:
     """Return whether the integer fits OTLP's only integer type."""
     return _MIN_INT64 <= value <= _MAX_INT64
-
-
-def lines(spans: Iterable[SpanRecord]) -> Iterator[str]:
-    """Yield the spans as lines of OTLP/JSON, each ending in a newline, grouped by resource and scope.
-
-    A line holds up to `MAX_LINE_CHARS` characters of spans; a span that is larger has a line of its own.
-    """
-    groups: _Groups = {}
-    n_chars = 0
-    group: list[str] = []
-    resource = scope = None
-    for span in spans:
-        text = span_json(span)
-        if n_chars and n_chars + len(text) > MAX_LINE_CHARS:
-            yield _line(groups)
-            groups, n_chars, resource = {}, 0, None
-        if span.resource is not resource or span.scope is not scope:
-            resource, scope = span.resource, span.scope
-            scopes = groups.setdefault(_frame(_resources, resource, _resource_frame), {})
-            group = scopes.setdefault(_frame(_scopes, scope, _scope_frame), [])
-        group.append(text)
-        n_chars += len(text)
-    if groups:
-        yield _line(groups)
-
-
-def resource_line(resource: Resource) -> str:
-    """Return a line that says something of a process and holds no span."""
-    return _line({_resource_frame(resource): {}})
-
-
-def _line(groups: _Groups) -> str:
-    # One list and one join: a line is up to a megabyte, and each copy of it costs as much as a field.
-    pieces = ['{"resourceSpans":[']
-    for (resource, resource_tail), scopes in groups.items():
-        pieces.append(resource)
-        for (scope, tail), spans in scopes.items():
-            pieces += (scope, ",".join(spans), tail, ",")
-        if scopes:
-            pieces.pop()
-        pieces += (resource_tail, ",")
-    if groups:
-        pieces.pop()
-    pieces.append("]}\n")
-    return "".join(pieces)
-
-
-# --- Resource and scope: what stands before and after the spans of a group ----------------------------
-def _frame(
-    cache: dict[int, tuple[_Owner, tuple[str, str]]], owner: _Owner, make: Callable[[_Owner], tuple[str, str]]
-) -> tuple[str, str]:
-    # By identity: all spans of a process share one object, and attributes have no hash.  The cache holds the
-    # object, so its id is not given to another one.
-    found = cache.get(id(owner))
-    if found is None:
-        if len(cache) >= _MAX_CACHED:
-            cache.clear()
-        found = cache[id(owner)] = (owner, make(owner))
-    return found[1]
-
-
-def _resource_frame(resource: Resource) -> tuple[str, str]:
-    attributes = f'"attributes":{attributes_json(resource.attributes)}' if resource.attributes else ""
-    return f'{{"resource":{{{attributes}}},"scopeSpans":[', f"]{_schema(resource.schema_url)}}}"
-
-
-def _scope_frame(scope: Scope) -> tuple[str, str]:
-    fields = [f'"name":{quoted(scope.name)}'] if scope.name else []
-    if scope.version:
-        fields.append(f'"version":{quoted(scope.version)}')
-    if scope.attributes:
-        fields.append(f'"attributes":{attributes_json(scope.attributes)}')
-    return f'{{"scope":{{{",".join(fields)}}},"spans":[', f"]{_schema(scope.schema_url)}}}"
-
-
-def _schema(url: str) -> str:
-    return f',"schemaUrl":{quoted(url)}' if url else ""
 
 
 # --- One span -----------------------------------------------------------------------------------------

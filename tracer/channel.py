@@ -67,8 +67,8 @@ class Channel:
 
     def put(self, batch: Sequence[SpanRecord]) -> None:
         """Queue the batch, or count it as lost when the queue is full."""
-        if self._pack is not None:
-            batch = self._attempt_to_pack(self._pack, batch)
+        # As records or as what the exporter packs, so that nothing of the program is held while they wait.
+        batch = list(batch) if self._pack is None else self._attempt_to_pack(self._pack, batch)
         with self._changed:
             fits = not self._stopping and self._n_waiting + len(batch) <= MAX_WAITING
             if fits:
@@ -152,7 +152,7 @@ class Channel:
     def _attempt_to_pack(self, pack: Callable[..., Any], batch: Sequence[SpanRecord]) -> Any:
         # What cannot be packed is given to the exporter as it is: that it is refused there is counted.
         packed: list[Any] = []
-        return packed[0] if self._attempt(lambda: packed.append(pack(batch))) is None else batch
+        return packed[0] if self._attempt(lambda: packed.append(pack(batch))) is None else list(batch)
 
     def _attempt(self, action: Callable[..., Any], *args: Any) -> Exception | None:
         """Return what the exporter raised, which is said once."""

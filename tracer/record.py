@@ -6,9 +6,12 @@ span.  Nothing here is ever changed after it was made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 AttributeValue = (
     str | bool | int | float | bytes | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"] | None
@@ -89,6 +92,83 @@ class SpanRecord(NamedTuple):
     def duration_ns(self) -> int:
         """End minus start; 0 for a span that has no end."""
         return 0 if self.end_ns is None else self.end_ns - self.start_ns
+
+
+class PlainSpan(Protocol):
+    """A finished span as capture keeps it, where it has nothing but attributes: no event, link or status.
+
+    Attributes:
+        trace_id: 128 bits.
+        span_id: 64 bits.
+        parent_id: 64 bits; 0 for a root.
+        name: Span name.
+        kind: One of `KINDS`.
+        flags: W3C trace flags.
+        start_ns: Start on the process's clock, nanoseconds; `SpanBatch.anchor_ns` more is Unix time.
+        end_ns: End on the same clock.
+        constants: Attributes that many spans share, as one object.
+        own: Attributes of this span, which win.  Text and integers may still be out of bounds, keys no text.
+    """
+
+    trace_id: int
+    span_id: int
+    parent_id: int
+    name: str
+    kind: Kind
+    flags: int
+    start_ns: int
+    end_ns: int
+    constants: Attributes
+    own: Mapping[str, Any]
+
+
+class SpanBatch(Sequence[SpanRecord]):
+    """Finished spans on their way to the exporters: a sequence of records, made when one asks for them.
+
+    Most spans are plain, and an exporter that writes text or bytes can do so without a record in between,
+    which is half of the work: see `items`.
+
+    Args:
+        items: The spans: records, and plain spans.
+        resource: The process of the plain spans.
+        scope: The instrumentation of the plain spans.
+        anchor_ns: Unix time of zero on the process's clock.
+        to_record: Makes a record of a plain span.
+    """
+
+    __slots__ = ("_records", "anchor_ns", "items", "resource", "scope", "to_record")
+
+    def __init__(
+        self,
+        items: list[SpanRecord | PlainSpan],
+        resource: Resource,
+        scope: Scope,
+        anchor_ns: int,
+        to_record: Callable[[Any], SpanRecord],
+    ) -> None:
+        self.items, self.resource, self.scope = items, resource, scope
+        self.anchor_ns, self.to_record = anchor_ns, to_record
+        self._records: list[SpanRecord] | None = None
+
+    @property
+    def records(self) -> list[SpanRecord]:
+        """All of the spans as records."""
+        if self._records is None:
+            self._records = [s if type(s) is SpanRecord else self.to_record(s) for s in self.items]
+        return self._records
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[SpanRecord]:
+        return iter(self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> SpanRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[SpanRecord]: ...
+    def __getitem__(self, index: int | slice) -> SpanRecord | list[SpanRecord]:
+        return self.records[index]
 
 
 class Trace:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Final
 
 from hotspan.tracer import faults, process
 from hotspan.tracer import span as spans
-from hotspan.tracer.finished import record_of
+from hotspan.tracer.finished import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hotspan.tracer.channel import Channel
-    from hotspan.tracer.record import Resource, SpanRecord
+    from hotspan.tracer.record import Resource, SpanBatch, SpanRecord
     from hotspan.tracer.span import Span
 
 _log = logging.getLogger("hotspan")
@@ -189,16 +189,19 @@ class Recorder:
             self._draining.release()
         return True
 
-    def _next_batch(self) -> list[SpanRecord]:
-        batch: list[SpanRecord] = []
-        buffer, resource = self._buffer, self.resource
-        while buffer and len(batch) < MAX_BATCH:
+    def _next_batch(self) -> SpanBatch:
+        # Hot: the rest of the work is done by the exporters, of whole batches.
+        spans_: list[Span] = []
+        buffer, born_ns = self._buffer, self.born_ns
+        while buffer and len(spans_) < MAX_BATCH:
             span = buffer.popleft()
-            if self._is_new(span):
-                self._n_drained += 1
-                batch.append(record_of(span, resource))
+            if span.recording and span.start_ns >= born_ns:  # as `_is_new`
+                spans_.append(span)
+            span.recording = False
+        self._n_drained += len(spans_)
+        batch = batch_of(spans_, self.resource)
         while self._foreign and len(batch) < MAX_BATCH:
-            batch.append(self._foreign.popleft())
+            batch.items.append(self._foreign.popleft())
         return batch
 
     def _drain_overflow(self) -> None:

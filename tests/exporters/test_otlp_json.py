@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotspan.exporters import otlp_json
+from hotspan.exporters import otlp_json, otlp_lines
 from hotspan.tracer import otlp_decode
 from hotspan.tracer.record import KINDS, STATUSES, Event, Link, Resource, Scope, SpanRecord
 
@@ -129,7 +129,7 @@ AS_WRITTEN = {
 
 def test_a_span_is_written_as_the_collector_writes_it():
     """Hex ids, enums as numbers, 64-bit numbers as strings, nothing for what is not there."""
-    (line,) = otlp_json.lines([A_SPAN])
+    (line,) = otlp_lines.lines([A_SPAN])
 
     assert line.endswith("\n")
     assert json.loads(line) == AS_WRITTEN
@@ -225,7 +225,7 @@ def test_spans_are_grouped_by_resource_and_scope():
         for i, (resource, scope) in enumerate(order)
     ]
 
-    (line,) = otlp_json.lines(batch)
+    (line,) = otlp_lines.lines(batch)
 
     groups = {
         (group["resource"]["attributes"][0]["value"]["stringValue"], part["scope"]["name"]): part["spans"]
@@ -238,11 +238,11 @@ def test_spans_are_grouped_by_resource_and_scope():
 
 def test_lines_are_bounded():
     """A large batch becomes several lines; a span larger than a line has one of its own."""
-    big = otlp_json.MAX_LINE_CHARS
+    big = otlp_lines.MAX_LINE_CHARS
     sizes = [10, big // 2, big // 2, 2 * big, 10]
     batch = [SpanRecord(TRACE, SPAN, None, "s", 1, 2, {"text": "x" * size}) for size in sizes]
 
-    lines = list(otlp_json.lines(batch))
+    lines = list(otlp_lines.lines(batch))
 
     assert [line.count('"spanId"') for line in lines] == [2, 1, 1, 1]
 
@@ -252,7 +252,7 @@ def test_lines_are_bounded():
 def test_what_is_written_reads_back_the_same(batch):
     """Write, then read with protobuf's own JSON parser: the same records, grouped."""
     back = []
-    for line in otlp_json.lines(batch):
+    for line in otlp_lines.lines(batch):
         found, n_rejected = otlp_decode.records(otlp_decode.parse_json(line.encode()))
         assert n_rejected == 0
         back.extend(found)

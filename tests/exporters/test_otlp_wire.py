@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotspan.exporters import otlp_wire
+from hotspan.exporters import otlp_parts
 from hotspan.exporters.otlp import OtlpExporter, OtlpExportError
 from hotspan.testing import capture
 from hotspan.tracer import otlp_decode
@@ -74,7 +74,7 @@ def read(parts):
 @given(st.lists(spans, min_size=1, max_size=5))
 def test_what_is_written_is_read_back(written):
     """Every field of every span, with the type of every attribute value."""
-    found = read(otlp_wire.parts_of(written, 1 << 20))
+    found = read(otlp_parts.parts_of(written, 1 << 20))
 
     assert sorted(map(repr, found)) == sorted(map(repr, written))
 
@@ -82,10 +82,10 @@ def test_what_is_written_is_read_back(written):
 @given(st.lists(spans, min_size=1, max_size=8), st.integers(1, 2_000))
 def test_parts_hold_every_span_once(written, max_bytes):
     """However small the requests are to be, none is lost; one over the bound holds a single span."""
-    parts = list(otlp_wire.parts_of(written, max_bytes))
+    parts = list(otlp_parts.parts_of(written, max_bytes))
 
     assert sorted(map(repr, read(parts))) == sorted(map(repr, written))
-    assert len(otlp_wire.Packed(written, max_bytes)) == len(written)
+    assert len(otlp_parts.Packed(written, max_bytes)) == len(written)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_parts_hold_every_span_once(written, max_bytes):
 def test_values_arrive_as_protobuf_can_hold_them(value, expected):
     """Each value by itself, the first time and when it was seen before."""
     for _ in range(2):
-        (found,) = read(otlp_wire.parts_of([SpanRecord(TRACE, SPAN, None, "s", 1, 2, {"k": value})], 1_000))
+        (found,) = read(otlp_parts.parts_of([SpanRecord(TRACE, SPAN, None, "s", 1, 2, {"k": value})], 1_000))
         assert found.attributes == {"k": expected}
         assert type(found.attributes["k"]) is type(expected)
 
@@ -115,7 +115,7 @@ def test_one_and_true_are_told_apart():
     """Values that are equal to Python are what they were, also when one of them was seen before."""
     given_ = {"a": 1, "b": 1.0, "c": True, "d": 0, "e": 0.0, "f": False}
     for _ in range(2):
-        (found,) = read(otlp_wire.parts_of([SpanRecord(TRACE, SPAN, None, "s", 1, 2, given_)], 1_000))
+        (found,) = read(otlp_parts.parts_of([SpanRecord(TRACE, SPAN, None, "s", 1, 2, given_)], 1_000))
         assert repr(dict(found.attributes)) == repr(given_)
 
 
@@ -124,7 +124,7 @@ def test_a_list_that_holds_itself_ends():
     endless: list[object] = []
     endless.append(endless)
 
-    assert read(otlp_wire.parts_of([SpanRecord(TRACE, SPAN, None, "s", 1, 2, {"k": endless})], 1_000))
+    assert read(otlp_parts.parts_of([SpanRecord(TRACE, SPAN, None, "s", 1, 2, {"k": endless})], 1_000))
 
 
 @pytest.mark.parametrize("way_for_bytes", [True, False], ids=["bytes", "spans"])
