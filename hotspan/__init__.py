@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from hotspan.analysis import Report, analyse, load
     from hotspan.tracer.clients.llm import AsyncLLMClient, LLMClient
     from hotspan.tracer.clients.openai import trace_openai
+    from hotspan.tracer.clients.transformers import trace_transformers
+    from hotspan.tracer.clients.vllm import trace_vllm
     from hotspan.tracer.executor import ProcessPoolExecutor, ThreadPoolExecutor
     from hotspan.tracer.receiver import Receiver as receiver  # noqa: N813 - a verb to users: `with hotspan.receiver()`
     from hotspan.tracer.record import Trace
@@ -68,6 +70,8 @@ _LAZY = {
     "load": ("hotspan.analysis", "load"),
     "receiver": ("hotspan.tracer.receiver", "Receiver"),
     "trace_openai": ("hotspan.tracer.clients.openai", "trace_openai"),
+    "trace_transformers": ("hotspan.tracer.clients.transformers", "trace_transformers"),
+    "trace_vllm": ("hotspan.tracer.clients.vllm", "trace_vllm"),
 }
 
 __all__ = [
@@ -104,6 +108,8 @@ __all__ = [
     "step",
     "tool",
     "trace_openai",
+    "trace_transformers",
+    "trace_vllm",
 ]
 
 

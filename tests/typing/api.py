@@ -116,3 +116,5 @@ class Client:
 
 
 assert_type(hotspan.trace_openai(Client(), usage=True), Client)
+assert_type(hotspan.trace_transformers(Client(), name="m"), Client)
+assert_type(hotspan.trace_vllm(Client(), name="m"), Client)

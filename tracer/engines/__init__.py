@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hotspan.tracer import semconv
-from hotspan.tracer.engines import llamacpp, sglang, triton, trtllm, vllm
+from hotspan.tracer.engines import llamacpp, sglang, transformers, triton, trtllm, vllm
 from hotspan.tracer.engines.base import Account, Engine, Series, count
 
 if TYPE_CHECKING:
@@ -28,7 +28,14 @@ __all__ = [
 ]
 
 # Those that say their name first; TensorRT-LLM is told by what the others have and it has not.
-ENGINES: Final = (sglang.ENGINE, triton.ENGINE, vllm.ENGINE, trtllm.ENGINE, llamacpp.ENGINE)
+ENGINES: Final = (
+    sglang.ENGINE,
+    triton.ENGINE,
+    vllm.ENGINE,
+    trtllm.ENGINE,
+    llamacpp.ENGINE,
+    transformers.ENGINE,
+)
 _BY_FIELD: Final = {engine.response_field: engine for engine in ENGINES if engine.response_field}
 _BY_SERIES: Final = {name: engine for engine in ENGINES for name in engine.series}
 _KEYS: Final = (

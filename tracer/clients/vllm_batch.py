@@ -1,0 +1,161 @@
+"""The requests of one `vllm.LLM`: begun where the engine takes them, ended at the step that finishes them.
+
+generate │ add_request  add_request   step   step   step   step │
+prompt 1 └─ |------------------------------------------|        │
+prompt 2               └─ |-----------------------|             │
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from hotspan.tracer import clock, config, semconv
+from hotspan.tracer.clients.local_call import LocalCall
+from hotspan.tracer.clients.vllm_output import (
+    ABORTED,
+    ENGINE,
+    account,
+    content,
+    request_attributes,
+    times_of_whole,
+    usage_of,
+)
+from hotspan.tracer.faults import fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Method = Callable[..., Any]
+
+# Methods of `LLM` by which requests come in or are waited for -> what they ask for.
+_FRONT: Final = {
+    "generate": "text_completion",
+    "enqueue": "text_completion",
+    "chat": "chat",
+    "enqueue_chat": "chat",
+    "wait_for_completion": None,
+}
+_BEFORE_HEADERS: Final = 3  # positional arguments of `add_request` up to the parameters
+
+
+class Requests:
+    """The requests of one `LLM` that have not ended.
+
+    Args:
+        model: The model's name.
+
+    Attributes:
+        front: What traces the methods of the `LLM`.
+        engine: What traces the methods of its engine.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.front: Mapping[str, Callable[[Method], Method]] = {
+            name: self._front(operation) for name, operation in _FRONT.items()
+        }
+        self.engine: Mapping[str, Callable[[Method], Method]] = {
+            "add_request": self._add_request,
+            "step": self._step,
+        }
+        self._model = model
+        self._operation: str | None = None  # of the method that is running; None: its requests are not ours
+        self._open: dict[str, LocalCall] = {}
+
+    # --- Methods ------------------------------------------------------------------------------------------
+
+    def _front(self, operation: str | None) -> Callable[[Method], Method]:
+        def wrap(original: Method) -> Method:
+            def method(llm: Any, /, *args: Any, **kwargs: Any) -> Any:
+                with self._under(operation):
+                    return original(llm, *args, **kwargs)
+
+            return method
+
+        return wrap
+
+    @contextmanager
+    def _under(self, operation: str | None) -> Iterator[None]:
+        outer, self._operation = self._operation, operation
+        try:
+            yield
+        except BaseException as exc:
+            self._end_all(exc)
+            raise
+        finally:
+            self._operation = outer
+
+    def _add_request(self, original: Method) -> Method:
+        def add_request(engine: Any, request_id: Any, /, *args: Any, **kwargs: Any) -> Any:
+            call = self._begin(request_id, args[1] if len(args) > 1 else kwargs.get("params"))
+            if call is None:
+                return original(engine, request_id, *args, **kwargs)
+            if _writes_spans(engine) and len(args) < _BEFORE_HEADERS:
+                kwargs.setdefault("trace_headers", {"traceparent": call.span.traceparent()})
+            try:
+                return original(engine, request_id, *args, **kwargs)
+            except BaseException as exc:
+                if self._open.pop(request_id, None) is not None:
+                    call.end_by(exc)
+                raise
+
+        return add_request
+
+    def _step(self, original: Method) -> Method:
+        def step(engine: Any, /, *args: Any, **kwargs: Any) -> Any:
+            outputs = original(engine, *args, **kwargs)
+            if self._open:
+                self._take(outputs)
+            return outputs
+
+        return step
+
+    # --- Requests -----------------------------------------------------------------------------------------
+
+    def _begin(self, request_id: str, params: Any) -> LocalCall | None:
+        if self._operation is None or not config.recording():
+            return None
+        try:
+            request = request_attributes(params, stream=False)
+            call = LocalCall(ENGINE, self._operation, self._model, request)
+        except Exception as own:  # noqa: BLE001 - the request is made, traced or not
+            fault(own)
+            return None
+        self._open[request_id] = call
+        return call
+
+    def _take(self, outputs: Any) -> None:
+        for output in outputs:
+            if output.finished and (call := self._open.pop(output.request_id, None)) is not None:
+                try:
+                    _finish(call, output)
+                except Exception as own:  # noqa: BLE001 - the user gets the output, whatever we make of it
+                    fault(own)
+
+    def _end_all(self, exc: BaseException) -> None:
+        """End what an exception has left unfinished; vLLM has given these requests up, or nobody waits."""
+        while self._open:
+            self._open.popitem()[1].end_by(exc)
+
+
+def _writes_spans(engine: Any) -> bool:
+    return getattr(getattr(engine, "observability_config", None), "otlp_traces_endpoint", None) is not None
+
+
+def _finish(call: LocalCall, output: Any) -> None:
+    end_ns = clock.now_ns()
+    answers = output.outputs
+    reasons = [answer.finish_reason for answer in answers]
+    call.tokens.read_whole({
+        "choices": [
+            {"index": answer.index, "finish_reason": reason}
+            for answer, reason in zip(answers, reasons, strict=True)
+        ],
+        "usage": usage_of(output, sum(len(answer.token_ids) for answer in answers)),
+    })  # fmt: skip
+    call.details = {
+        **account(output.metrics),
+        **times_of_whole(output.metrics, end_ns - call.span.start_ns),
+        **content(output.prompt, ((answer.text, answer.finish_reason) for answer in answers)),
+    }
+    call.end(outcome=semconv.CANCELLED if ABORTED in reasons else None, end_ns=end_ns)
