@@ -36,8 +36,8 @@ class Level:
 class EngineTelemetry:
     """One engine's metrics endpoint over the run; `None` where it does not say.
 
-    Times are means per request that the engine finished between the first and the last sample, whoever sent
-    it: an engine that serves others too counts theirs as well.
+    Times are those of all requests that the engine finished between the first and the last sample, whoever
+    sent them: an engine that serves others too counts theirs as well.
     """
 
     engine: str  # vllm | llamacpp | sglang | trtllm | triton
@@ -48,9 +48,9 @@ class EngineTelemetry:
     waiting: Level | None = None  # requests in the engine's queue
     kv_cache_usage: Level | None = None  # ratio
     n_requests: int | None = None  # finished
-    queue_ns: float | None = None  # mean per finished request, as the two below
-    prefill_ns: float | None = None
-    decode_ns: float | None = None
+    queue_ns: int | None = None  # of the finished requests together, as the two below
+    prefill_ns: int | None = None
+    decode_ns: int | None = None
     prompt_tokens: int | None = None
     output_tokens: int | None = None
     prefix_cache_hit_ratio: float | None = None  # of the prompt tokens that were looked up
@@ -68,9 +68,9 @@ class EngineTelemetry:
             "waiting": _level(self.waiting),
             "kv_cache_usage": _level(self.kv_cache_usage),
             "requests": self.n_requests,
-            "queue_mean_ms": _ms(self.queue_ns),
-            "prefill_mean_ms": _ms(self.prefill_ns),
-            "decode_mean_ms": _ms(self.decode_ns),
+            "queue_ms": _ms(self.queue_ns),
+            "prefill_ms": _ms(self.prefill_ns),
+            "decode_ms": _ms(self.decode_ns),
             "prompt_tokens": self.prompt_tokens,
             "output_tokens": self.output_tokens,
             "prefix_cache_hit_ratio": self.prefix_cache_hit_ratio,

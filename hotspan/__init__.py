@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.executor import ProcessPoolExecutor, ThreadPoolExecutor
     from hotspan.tracer.receiver import Receiver as receiver  # noqa: N813 - a verb to users: `with hotspan.receiver()`
     from hotspan.tracer.record import Trace
+    from hotspan.tracer.sampler import EngineSampler as sample_engine  # noqa: N813 - a verb to users, as `receiver`
 
     __version__: str
 
@@ -69,6 +70,7 @@ _LAZY = {
     "analyse": ("hotspan.analysis", "analyse"),
     "load": ("hotspan.analysis", "load"),
     "receiver": ("hotspan.tracer.receiver", "Receiver"),
+    "sample_engine": ("hotspan.tracer.sampler", "EngineSampler"),
     "trace_openai": ("hotspan.tracer.clients.openai", "trace_openai"),
     "trace_transformers": ("hotspan.tracer.clients.transformers", "trace_transformers"),
     "trace_vllm": ("hotspan.tracer.clients.vllm", "trace_vllm"),
@@ -103,6 +105,7 @@ __all__ = [
     "request",
     "rerank",
     "retrieval",
+    "sample_engine",
     "shutdown",
     "stage",
     "step",

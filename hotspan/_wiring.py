@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hotspan.tracer import config, faults
+from hotspan.tracer import config, faults, metric
 
 if TYPE_CHECKING:
     from hotspan.tracer.channel import Exporter
     from hotspan.tracer.config import Settings
+    from hotspan.tracer.metric import MetricSink
 
 
 def _file(settings: Settings) -> Exporter | None:
@@ -43,4 +44,13 @@ def _provider(settings: Settings) -> Exporter | None:
     return ProviderExporter(settings.provider)
 
 
+def _metrics_file(settings: Settings) -> MetricSink | None:
+    if settings.file is None:
+        return None
+    from hotspan.exporters.otlp_metrics import MetricsFile  # noqa: PLC0415 - only who samples pays
+
+    return MetricsFile(settings.file)
+
+
 config.factories.update(file=_file, otlp=_otlp, processors=_processors, provider=_provider)
+metric.sink_factories.append(_metrics_file)

@@ -6,21 +6,38 @@ histogram the sum and the number of its observations.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from hotspan.tracer.record import NO_ATTRIBUTES, Attributes, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hotspan.tracer.config import Settings
 
 MetricKind = Literal["gauge", "sum", "histogram"]
 
 
 class MetricPoint(NamedTuple):
-    """One value; `value` of a histogram is the sum of what was observed, `count` how many there were."""
+    """One value; of a histogram `value` is the sum of what was observed."""
 
     name: str
     kind: MetricKind
     time_ns: int  # Unix time
     value: float
-    count: int | None = None
+    n_observed: int | None = None
     unit: str = ""  # UCUM: "s", "By", "1", …
     attributes: Attributes = NO_ATTRIBUTES
     resource: Resource = Resource()
+
+
+class MetricSink(Protocol):
+    """Where points go."""
+
+    def write(self, points: Sequence[MetricPoint], /) -> None:
+        """Deliver the points, or raise `OSError`."""
+
+
+# Each makes a sink from the settings, `None` when they ask for none.  The package's face hands them in, since
+# capture does not know exporters.
+sink_factories: list[Callable[[Settings], MetricSink | None]] = []

@@ -99,5 +99,6 @@ def response_account(attributes: Attributes) -> tuple[str, Account] | None:
     engine = _BY_FIELD.get(name) if isinstance(name, str) else None
     if engine is None or not isinstance(name, str):
         return None
-    account = Account(**{field: count(attributes.get(key)) for key, field in _KEYS})
+    queue, prefill, decode, drafted, accepted = (count(attributes.get(key)) for key, _ in _KEYS)
+    account = Account(queue, prefill, decode, n_drafted=drafted, n_accepted=accepted)
     return name, engine.completed(attributes, account)

@@ -29,10 +29,11 @@ Role = Literal[
     "queue",  # counter or histogram: time in the queue, as the two below
     "prefill",
     "decode",
-    "prompt_tokens",  # counter
+    "prompt_tokens",  # counter, cached ones included
+    "computed_tokens",  # counter: prompt tokens without the cached ones
     "output_tokens",  # counter
     "cache_queries",  # counter: prompt tokens looked up in the prefix cache
-    "cache_hits",  # counter: and found there
+    "cache_hits",  # counter: of these, or of all prompt tokens, found there
     "preemptions",  # counter
     "drafted",  # counter: tokens of speculative decoding
     "accepted",  # counter: and of these, tokens kept
@@ -102,7 +103,7 @@ def _as_stated(_attributes: Attributes, account: Account) -> Account:
     return account
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Engine:
     """What is known of one kind of server: one file of this package each.
 
@@ -115,7 +116,7 @@ class Engine:
         completed: The account of a response, with what the client's own stamps add to it.
         series: The metrics endpoint's names (without a counter's `_total`).
         metrics_paths: Where that endpoint is, below the server's address; the first that answers counts.
-        metrics_hint: How the server is told to have one.
+        metrics_option: What the server is started with to have one, where it has none by itself.
     """
 
     name: str
@@ -126,7 +127,7 @@ class Engine:
     completed: Callable[[Attributes, Account], Account] = _as_stated
     series: Mapping[str, Series] = field(default_factory=lambda: MappingProxyType({}))
     metrics_paths: tuple[str, ...] = ("/metrics",)
-    metrics_hint: str = ""
+    metrics_option: str = ""
 
 
 def duration_ns(value: object, unit_ns: int = NS_PER_S) -> int | None:

@@ -63,11 +63,11 @@ ENGINE: Final = Engine(
         "llamacpp:kv_cache_usage_ratio": Series("kv_cache_usage", "gauge"),  # older builds
         "llamacpp:prompt_seconds": Series("prefill", "sum", NS_PER_S),
         "llamacpp:tokens_predicted_seconds": Series("decode", "sum", NS_PER_S),
-        "llamacpp:prompt_tokens": Series("prompt_tokens", "sum"),
+        "llamacpp:prompt_tokens": Series("computed_tokens", "sum"),
         "llamacpp:prompt_tokens_cached": Series("cache_hits", "sum"),
         "llamacpp:tokens_predicted": Series("output_tokens", "sum"),
         "llamacpp:spec_decode_num_draft_tokens": Series("drafted", "sum"),
         "llamacpp:spec_decode_num_accepted_tokens": Series("accepted", "sum"),
     },
-    metrics_hint="llama.cpp's server has /metrics when it is started with --metrics.",
+    metrics_option="--metrics",
 )

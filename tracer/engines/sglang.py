@@ -89,7 +89,6 @@ ENGINE: Final = Engine(
         "sglang:prompt_tokens": Series("prompt_tokens", "sum"),
         "sglang:generation_tokens": Series("output_tokens", "sum"),
         "sglang:cached_tokens": Series("cache_hits", "sum"),
-        "sglang:num_retracted_reqs": Series("preemptions", "gauge"),
     },
-    metrics_hint="SGLang has /metrics when it is started with --enable-metrics.",
+    metrics_option="--enable-metrics",
 )

@@ -86,5 +86,5 @@ ENGINE: Final = Engine(
         "nv_inference_queue_duration_us": Series("queue", "sum", NS_PER_US),
         "nv_inference_compute_infer_duration_us": Series("decode", "sum", NS_PER_US),
     },
-    metrics_hint="Triton has /metrics on a port of its own, 8002 unless --metrics-port says another.",
+    metrics_option="--metrics-port, and the sampler that port",
 )

@@ -52,5 +52,5 @@ ENGINE: Final = Engine(
         "trtllm_generation_tokens": Series("output_tokens", "sum"),
     },
     metrics_paths=("/prometheus/metrics",),
-    metrics_hint="trtllm-serve has /prometheus/metrics with return_perf_metrics: true in its YAML file.",
+    metrics_option="return_perf_metrics: true",
 )

@@ -83,5 +83,4 @@ ENGINE: Final = Engine(
         "vllm:spec_decode_num_draft_tokens": Series("drafted", "sum"),
         "vllm:spec_decode_num_accepted_tokens": Series("accepted", "sum"),
     },
-    metrics_hint="vLLM has /metrics unless it was started with --disable-log-stats.",
 )
