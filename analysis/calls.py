@@ -14,6 +14,7 @@ from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from hotspan.tracer.record import SpanRecord
 
@@ -31,15 +32,34 @@ class Calls:
     has_stages: Sequence[bool]  # for a root: whether any span at or below it says a stage
     guessed: Sequence[int] = ()  # spans whose stage was read from their name or address alone
 
+    aside: frozenset[int] = frozenset()  # roots that are work of their own, and no request
+
     def is_call(self, index: int) -> bool:
         """Return whether a call begins with this span."""
         return self.tops[index] == index
 
+    def is_request(self, root: int) -> bool:
+        """Return whether a root of the tree is a user's request."""
+        return self.has_stages[root] and root not in self.aside
 
-def calls_of(tree: Tree) -> Calls:
-    """Return the stages and calls of a tree."""
-    n = len(tree.spans)
+
+def calls_of(tree: Tree, twins: AbstractSet[int] = frozenset()) -> Calls:
+    """Return the stages and calls of a tree.
+
+    Args:
+        tree: One repaired trace.
+        twins: Outermost spans of calls that are written elsewhere too, and count there.
+    """
     stages, guessed = stages_of(tree)
+    calls = _laid_out(tree, list(stages), guessed)
+    if not twins:
+        return calls
+    kept = [None if calls.tops[index] in twins else stage for index, stage in enumerate(stages)]
+    return _laid_out(tree, kept, guessed)
+
+
+def _laid_out(tree: Tree, stages: list[str | None], guessed: Sequence[int]) -> Calls:
+    n = len(tree.spans)
     has_stages = _roots_with_stages(tree, stages)
     for root in tree.roots:
         if stages[root] is None:
@@ -57,7 +77,21 @@ def calls_of(tree: Tree) -> Calls:
             staged_children[above].append(index)
             if _is_same_call(tree, stages, above, index):
                 tops[index] = tops[above]
-    return Calls(stages, owners, tops, staged_children, has_stages, guessed)
+    aside = frozenset(root for root in tree.roots if _is_indexing(tree, stages, staged_children, root))
+    return Calls(stages, owners, tops, staged_children, has_stages, guessed, aside)
+
+
+def _is_indexing(tree: Tree, stages: Sequence[str | None], below: Sequence[Sequence[int]], root: int) -> bool:
+    """Return whether a root is a client library's embedding and nothing else: nobody waits for an answer.
+
+    What is named so by Hotspan's own stage was named on purpose.
+    """
+    if stages[root] != semconv.EMBEDDING or semconv.STAGE in tree.spans[root].attributes:
+        return False
+    inside = list(below[root])
+    for index in inside:
+        inside.extend(below[index])
+    return all(stages[index] == semconv.EMBEDDING for index in inside)
 
 
 def _roots_with_stages(tree: Tree, stages: Sequence[str | None]) -> list[bool]:

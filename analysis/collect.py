@@ -17,6 +17,7 @@ from hotspan.analysis.repair import Repairs, repair
 from hotspan.analysis.self_time import self_times, union_ns
 from hotspan.analysis.tail import UNATTRIBUTED, RequestRows
 from hotspan.analysis.tree import NO_PARENT, Tree
+from hotspan.analysis.twins import Laid, TwinFilter
 from hotspan.analysis.what_if import Timeline, timeline_of
 from hotspan.tracer import semconv
 
@@ -120,6 +121,8 @@ class Collector:
     n_traces: int = 0
     n_partial_traces: int = 0
     n_unstaged_traces: int = 0
+    n_guessed_spans: int = 0  # whose stage was read from their name alone
+    twins: TwinFilter = field(default_factory=TwinFilter)
     engines: EngineJoin = field(default_factory=EngineJoin)
     warnings: list[str] = field(default_factory=list)
 
@@ -129,16 +132,27 @@ class Collector:
         return self.request_outcomes.total()
 
     def add(self, trace: Trace) -> None:
-        """Take in one trace."""
+        """Take in one trace; it may wait for others in which its model call is written too."""
         tree, repairs = repair(trace)
-        calls = calls_of(tree)
+        for laid in self.twins.put(Laid(tree, repairs, calls_of(tree))):
+            self._add(laid)
+
+    def finish(self) -> None:
+        """Take in what still waits; call it after the last trace."""
+        for laid in self.twins.rest():
+            self._add(laid)
+
+    def _add(self, laid: Laid) -> None:
+        tree, repairs, calls = laid
         self.n_traces += 1
+        self.n_guessed_spans += len(calls.guessed)
         self._note_repairs(repairs)
         for span in (*tree.spans, *(engine.span for engine in tree.engine_spans)):
             self.writers.add(span)
-        roots = [root for root in tree.roots if calls.has_stages[root]]
+        roots = [root for root in tree.roots if calls.is_request(root)]
         self.n_partial_traces += bool(tree.partial_roots)
-        self.n_unstaged_traces += not roots and not any(calls.has_stages[root] for root in tree.partial_roots)
+        has_stages = any(calls.has_stages[root] for root in (*tree.roots, *tree.partial_roots))
+        self.n_unstaged_traces += not has_stages
         model_calls = self._model_calls(tree, calls)
         own_ns = self_times(tree, calls.staged_children)
         call_self_ns: Counter[int] = Counter()  # a call may be several spans: framework and SDK

@@ -43,6 +43,7 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
         n_duplicate_spans=repairs["n_duplicates"],
         n_same_id_spans=repairs["n_same_id"],
         n_orphan_spans=repairs["n_orphans"],
+        n_twin_spans=collector.twins.n_twins,
         n_late_spans=repairs["n_late"],
         n_early_spans=repairs["n_early"],
         n_invalid_spans=repairs["n_invalid"] + seen.n_refused_spans,

@@ -90,7 +90,8 @@ def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Ph
         buffered_decode_ns=_mean(call.engine.decode_ns for call in decoded if call.engine is not None),
         buffered_engine_wait_ns=_mean(_engine_wait_ns(call.engine) for call in decoded),
         buffered_ttft_ns=_mean(_number(call.last, semconv.TTFT_NS) for call in decoded),
-        ttfb_ns=distribution([ns for call in succeeded if (ns := ttfb_ns(call)) is not None]),
+        ttfb_ns=_distribution_of(succeeded, semconv.TTFB_NS),
+        first_chunk_ns=_distribution_of(succeeded, semconv.FIRST_CHUNK_NS),
         ttft_ns=_distribution_of(succeeded, semconv.TTFT_NS),
         time_to_first_answer_ns=_distribution_of(succeeded, semconv.TTFA_NS),
         tpot_ns=distribution(tpots),
@@ -118,15 +119,6 @@ def _engine_wait_ns(engine: EngineAccount | None) -> int | None:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def ttfb_ns(call: ModelCall) -> float | None:
-    """Return send to the first byte: measured, or what other writers call the first chunk."""
-    measured = _number(call.last, semconv.TTFB_NS)
-    if measured is not None:
-        return measured
-    seconds = call.last.attributes.get(semconv.TIME_TO_FIRST_CHUNK)
-    return seconds * _NS_PER_S if isinstance(seconds, float) and seconds >= 0 else None
 
 
 def tpot_ns(call: ModelCall) -> float | None:

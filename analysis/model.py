@@ -24,18 +24,9 @@ JsonDict = dict[str, Any]
 
 SCHEMA = "hotspan.report/1"
 PHASES = (
-    "connect",
-    "send",
-    "server_before_engine",
-    "queue",
-    "prefill",
-    "first_token_wait",
-    "decode",
-    "stream_overhead",
-    "consumer_hold",
-    "backoff",
-    "unattributed",
-)
+    "connect", "send", "server_before_engine", "queue", "prefill", "first_token_wait", "decode",
+    "stream_overhead", "consumer_hold", "backoff", "unattributed",
+)  # fmt: skip
 _MS_PER_NS = 1e-6
 
 
@@ -260,6 +251,7 @@ class GenerationSummary:
     buffered_engine_wait_ns: float | None = None  # mean of the engine's own time to the first token of these
     buffered_ttft_ns: float | None = None  # mean time to the first token of these, as the client measured
     ttfb_ns: Distribution | None = None
+    first_chunk_ns: Distribution | None = None  # as other writers measured it: a chunk may hold no token
     ttft_ns: Distribution | None = None
     time_to_first_answer_ns: Distribution | None = None
     tpot_ns: Distribution | None = None
@@ -281,6 +273,7 @@ class GenerationSummary:
             "buffered_engine_wait_mean_ms": _ms(self.buffered_engine_wait_ns),
             "buffered_ttft_mean_ms": _ms(self.buffered_ttft_ns),
             "ttfb_ms": _dist_ms(self.ttfb_ns),
+            "time_to_first_chunk_ms": _dist_ms(self.first_chunk_ns),
             "ttft_ms": _dist_ms(self.ttft_ns),
             "time_to_first_answer_ms": _dist_ms(self.time_to_first_answer_ns),
             "tpot_ms": _dist_ms(self.tpot_ns),

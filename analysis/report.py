@@ -68,6 +68,7 @@ def analyse(traces: Iterable[Trace]) -> Report:
     collector = Collector()
     for trace in traces:
         collector.add(trace)
+    collector.finish()
     collector.engines.finish(collector.model_calls)
     accounts = account_for(collector.model_calls)
     phases = phase_rows(accounts, collector.request_ns)

@@ -32,18 +32,22 @@ def generation(summary: GenerationSummary, marks: Marks) -> list[Line]:
 
 def _speed(summary: GenerationSummary, n_ok: int, marks: Marks) -> Iterator[str]:
     is_estimated = summary.tokens.is_estimated
-    yield f"TTFT {_ttft(summary.ttft_ns, n_ok, marks)}"
+    if summary.ttft_ns is None and summary.first_chunk_ns is not None:
+        # Not the first token: a server may send an empty chunk at once.
+        yield f"first chunk {_first(summary.first_chunk_ns, n_ok, marks)}"
+    else:
+        yield f"TTFT {_first(summary.ttft_ns, n_ok, marks)}"
     tpot = summary.tpot_ns
     yield f"TPOT {marks.estimated(figures.duration(tpot.p50 if tpot else None), when=is_estimated)}"
     if speed := summary.output_tokens_per_s:
         yield marks.estimated(figures.tokens_per_second(speed.p50), when=is_estimated)
 
 
-def _ttft(ttft: Distribution | None, n_ok: int, marks: Marks) -> str:
-    if ttft is None:
+def _first(times: Distribution | None, n_ok: int, marks: Marks) -> str:
+    if times is None:
         return marks.duration(None)
-    streamed = "" if ttft.n == n_ok else f", {ttft.n:,} of {n_ok:,} calls streamed"
-    return f"{marks.percentile(ttft, 'p50')} (p95 {marks.percentile(ttft, 'p95')}{streamed})"
+    streamed = "" if times.n == n_ok else f", {times.n:,} of {n_ok:,} calls streamed"
+    return f"{marks.percentile(times, 'p50')} (p95 {marks.percentile(times, 'p95')}{streamed})"
 
 
 def _tokens(tokens: TokenCounts, n_ok: int, marks: Marks) -> Iterator[str]:

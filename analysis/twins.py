@@ -1,0 +1,196 @@
+"""Model calls that two instrumentations wrote, in two traces or side by side in one: counted once.
+
+Parent and child do not help here, and no id is shared.  What tells is the same process, the same model, the
+same tokens and nearly the same interval, from different writers.  That is a guess: the report counts it.
+
+Source: docs/definitions.md#trace-request-stage.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hotspan.analysis.calls import Calls, calls_of
+from hotspan.analysis.tree import NO_PARENT, Tree
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hotspan.analysis.repair import Repairs
+    from hotspan.tracer.record import Resource
+
+_STAGES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
+_NEAR_NS: Final = 50_000_000  # the borders of one call lie no further apart than this
+_NEAR_RATIO: Final = 0.1  # of the call's duration, where that is less
+_AT_LEAST_NS: Final = 5_000_000
+_WINDOW: Final = 20_000  # calls that are remembered
+_HELD: Final = 1_000  # traces of one call that wait for a twin with a parent
+
+
+class Laid(NamedTuple):
+    """A trace that is repaired and read: what a collector takes in."""
+
+    tree: Tree
+    repairs: Repairs
+    calls: Calls
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A model call that was seen, and who wrote it."""
+
+    start_ns: int
+    end_ns: int
+    models: frozenset[str]
+    resource: Resource
+    scopes: set[str]
+    held: int | None = None  # number of the trace of its own that waits
+
+    def is_twin_of(self, other: _Call) -> bool:
+        """Return whether the two are nearly at one time, of one process and model, by different writers."""
+        longer = max(self.end_ns - self.start_ns, other.end_ns - other.start_ns)
+        near = min(_NEAR_NS, max(_AT_LEAST_NS, longer * _NEAR_RATIO))
+        return (
+            not self.scopes & other.scopes
+            and abs(self.start_ns - other.start_ns) <= near
+            and abs(self.end_ns - other.end_ns) <= near
+            and _is_one_model(self.models, other.models)
+            and _is_one_process(self.resource, other.resource)
+        )
+
+
+_Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps of `_NEAR_NS`
+
+
+@dataclass(slots=True)
+class TwinFilter:
+    """Takes out of each trace the calls that another one has already, or still brings.
+
+    A call that is a whole trace waits a while for one with a parent, and yields to it; of others the first
+    one stays.  Bounded: what is too far back is forgotten, and counted twice.
+    """
+
+    n_twins: int = 0
+    _seen: dict[_Key, list[_Call]] = field(default_factory=dict)
+    _order: deque[tuple[_Key, _Call]] = field(default_factory=deque)
+    _held: dict[int, Laid] = field(default_factory=dict)
+    _n_held: int = 0
+
+    def put(self, laid: Laid) -> Iterator[Laid]:
+        """Take a trace; yield those that are now ready, which may be others."""
+        found = list(_calls(laid))
+        is_alone = bool(found) and _is_alone(laid)
+        twins: set[int] = set()
+        for top, key, call in found:
+            twin = self._twin_of(key, call)
+            if twin is None:
+                call.held = self._hold(laid) if is_alone else None
+                self._remember(key, call)
+                continue
+            self.n_twins += 1
+            twin.scopes |= call.scopes
+            if twin.held is not None and not is_alone:
+                waiting = self._held.pop(twin.held, None)
+                twin.held = None
+                if waiting is not None:
+                    yield _without(waiting, set(waiting.calls.tops))
+                    continue
+            twins.add(top)
+        if not is_alone or twins:
+            yield _without(laid, twins)
+        while len(self._held) > _HELD:
+            yield self._held.pop(next(iter(self._held)))
+
+    def rest(self) -> Iterator[Laid]:
+        """Yield what waited in vain; call it last."""
+        while self._held:
+            yield self._held.pop(next(iter(self._held)))
+
+    def _hold(self, laid: Laid) -> int:
+        self._n_held += 1
+        self._held[self._n_held] = laid
+        return self._n_held
+
+    def _twin_of(self, key: _Key, call: _Call) -> _Call | None:
+        stage, n_in, n_out, step = key
+        for nearby in (step - 1, step, step + 1):
+            for seen in self._seen.get((stage, n_in, n_out, nearby), ()):
+                if seen.is_twin_of(call):
+                    return seen
+        return None
+
+    def _remember(self, key: _Key, call: _Call) -> None:
+        self._seen.setdefault(key, []).append(call)
+        self._order.append((key, call))
+        if len(self._order) > _WINDOW:
+            old_key, old = self._order.popleft()
+            self._seen[old_key].remove(old)
+            if not self._seen[old_key]:
+                del self._seen[old_key]
+
+
+def _calls(laid: Laid) -> Iterator[tuple[int, _Key, _Call]]:
+    """Yield the model calls of a trace that say how many tokens they took: without that nothing tells."""
+    tree, calls = laid.tree, laid.calls
+    members: dict[int, list[int]] = {}
+    for index, top in enumerate(calls.tops):
+        if calls.stages[index] in _STAGES:
+            members.setdefault(top, []).append(index)
+    for top, inside in members.items():
+        tokens = [_last(tree, inside, key) for key in (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS)]
+        if tokens == [None, None]:
+            continue
+        span = tree.spans[top]
+        key = (calls.stages[top] or "", tokens[0], tokens[1], span.start_ns // _NEAR_NS)
+        yield (
+            top,
+            key,
+            _Call(
+                start_ns=span.start_ns,
+                end_ns=span.start_ns if span.end_ns is None else span.end_ns,
+                models=_models(tree, inside),
+                resource=span.resource,
+                scopes={tree.spans[index].scope.name for index in inside},
+            ),
+        )
+
+
+def _last(tree: Tree, inside: Sequence[int], key: str) -> int | None:
+    found = [value for index in inside if isinstance(value := tree.spans[index].attributes.get(key), int)]
+    return found[-1] if found else None
+
+
+def _models(tree: Tree, inside: Sequence[int]) -> frozenset[str]:
+    keys = (semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL)
+    values = (tree.spans[index].attributes.get(key) for index in inside for key in keys)
+    # LiteLLM's `openai/gpt-…` is the model that its client calls `gpt-…`.
+    return frozenset(value.rpartition("/")[2] for value in values if isinstance(value, str) and value)
+
+
+def _is_one_model(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two sets of names may mean one model; a response names the version, too."""
+    return any(a.startswith(b) or b.startswith(a) for a in one for b in other)
+
+
+def _is_one_process(one: Resource, other: Resource) -> bool:
+    pids = [resource.attributes.get(semconv.PROCESS_PID) for resource in (one, other)]
+    key = semconv.SERVICE_NAME if None in pids else semconv.HOST_NAME
+    mine, theirs = one.attributes.get(key), other.attributes.get(key)
+    return (None in pids or pids[0] == pids[1]) and (mine is None or theirs is None or mine == theirs)
+
+
+def _is_alone(laid: Laid) -> bool:
+    """Return whether the trace is one model call and nothing else."""
+    roots = [index for index, parent in enumerate(laid.tree.parents) if parent == NO_PARENT]
+    if len(roots) != 1 or laid.calls.stages[roots[0]] not in _STAGES:
+        return False
+    return all(
+        stage is None or laid.calls.tops[index] == roots[0] for index, stage in enumerate(laid.calls.stages)
+    )
+
+
+def _without(laid: Laid, twins: set[int]) -> Laid:
+    return laid._replace(calls=calls_of(laid.tree, twins)) if twins else laid
