@@ -119,6 +119,7 @@ class Stage:
         if exc is not None:
             span.fail(exc)
         span.close(span.entry)
+        span.entry = None  # one object less for the collector to look at while the span waits
 
     def _innermost(self) -> Span | None:
         """Return the span that the `with` statement which is being left had entered.
