@@ -16,6 +16,7 @@ from hotspan.analysis.telemetry import Telemetry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hotspan.analysis.parts import Groups, Selection
     from hotspan.analysis.percentiles import Distribution, PerRequest
     from hotspan.analysis.tail import Tail
 
@@ -376,9 +377,12 @@ class Report:
     tail: Tail | None = None  # None: no request succeeded
     patterns: Patterns = field(default_factory=Patterns)  # for findings; in no rendering
     telemetry: Telemetry = field(default_factory=Telemetry)  # engines and GPUs, sampled
+    selection: Selection | None = None  # None: the whole run
+    groups: Groups | None = None
 
     def to_dict(self) -> JsonDict:
         """Return the report as JSON-ready data, `hotspan report --format json`: times in milliseconds."""
+        parts = {"where": self.selection, "by": self.groups}
         return {
             "schema": SCHEMA,
             "evidence": self.evidence.to_dict(),
@@ -391,4 +395,5 @@ class Report:
             "findings": [item.to_dict() for item in self.findings],
             "tail": None if self.tail is None else self.tail.to_dict(),
             "telemetry": self.telemetry.to_dict(),
+            **{key: part.to_dict() for key, part in parts.items() if part is not None},
         }

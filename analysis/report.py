@@ -10,6 +10,7 @@ from hotspan.analysis.collect import Collector, StageTotals
 from hotspan.analysis.evidence import evidence_of
 from hotspan.analysis.findings import findings
 from hotspan.analysis.generation import account_for, phase_rows, summarise
+from hotspan.analysis.groups import Grouping
 from hotspan.analysis.model import (
     PHASES,
     Amplification,
@@ -24,10 +25,13 @@ from hotspan.analysis.model import (
     Unattributed,
     WhatIf,
 )
+from hotspan.analysis.parts import Groups, Selection
 from hotspan.analysis.percentiles import Distribution, PerRequest, distribution, per_request
-from hotspan.analysis.tail import Tail, TailFactor, TailPart, tail_of
+from hotspan.analysis.selection import Selected
+from hotspan.analysis.tail import DEFAULT_PERCENTILE, Tail, TailFactor, TailPart, tail_of
 from hotspan.analysis.what_if import stages_halved
 from hotspan.tracer import semconv
+from hotspan.tracer.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,10 +45,12 @@ __all__ = [
     "Evidence",
     "Finding",
     "GenerationSummary",
+    "Groups",
     "PerRequest",
     "PhaseRow",
     "Report",
     "RequestSummary",
+    "Selection",
     "StageRow",
     "Tail",
     "TailFactor",
@@ -56,18 +62,50 @@ __all__ = [
 ]
 
 
-def analyse(traces: Iterable[Trace]) -> Report:
+def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEFAULT_PERCENTILE) -> Report:
     """Return where the time of the requests went, and what would help.
 
     Args:
         traces: From `hotspan.load`, or any other iterable; read once, one trace at a time, not changed.  What
             a reader's `.evidence` says goes into the report's.
+        by: An attribute's key, or `name`, `outcome` or `service`: the report has one of its own for each
+            value, in `.groups`.
+        tail: In (0, 100): requests from this percentile of the durations on are the slowest, in `.tail`.
+
+    Raises:
+        ConfigurationError: `by` or `tail` cannot be used.
+        UnusableTraceError: No request has the attribute `by`.
 
     Source: docs/definitions.md, for every figure.
     """
-    collector = Collector()
+    if not 0 < tail < 100:  # noqa: PLR2004 - percent
+        msg = f"The slowest requests begin at a percentile between 0 and 100, not at {tail}: 95 is usual."
+        raise ConfigurationError(msg)
+    collector, grouping = Collector(), None if by is None else Grouping(by)
     for trace in traces:
         collector.add(trace)
+        if grouping is not None:
+            grouping.add(trace)
+    report = _compose(collector, getattr(traces, "evidence", None), tail)
+    if grouping is not None:
+        report = replace(report, groups=_groups(grouping, traces, tail))
+    return _as_selected(report, traces)
+
+
+def _as_selected(report: Report, traces: Iterable[Trace]) -> Report:
+    return traces.applied(report) if isinstance(traces, Selected) else report
+
+
+def _groups(grouping: Grouping, traces: Iterable[Trace], tail: float) -> Groups:
+    reports = tuple(
+        (value, _as_selected(_compose(collector, None, tail), traces))
+        for value, collector in grouping.groups()
+    )
+    return Groups(grouping.attribute, reports, grouping.n_other_values)
+
+
+def _compose(collector: Collector, read: object, tail: float) -> Report:
+    """Return the report on what was collected; `read` is what a reader saw beside the traces."""
     collector.finish()
     collector.engines.finish(collector.model_calls)
     accounts = account_for(collector.model_calls)
@@ -75,7 +113,7 @@ def analyse(traces: Iterable[Trace]) -> Report:
     stages = _stage_rows(collector, phases)
     halved = [row.stage for row in stages if row.critical_path_ns]
     report = Report(
-        evidence=evidence_of(collector, accounts, getattr(traces, "evidence", None)),
+        evidence=evidence_of(collector, accounts, read),
         request=_requests(collector),
         stages=stages,
         unattributed=Unattributed(
@@ -84,7 +122,7 @@ def analyse(traces: Iterable[Trace]) -> Report:
         generation=summarise(collector.model_calls, accounts),
         amplification=amplification(collector.request_calls),
         what_if=stages_halved(collector.timelines, halved),
-        tail=tail_of(collector.rows, collector.request_calls, accounts, phases),
+        tail=tail_of(collector.rows, collector.request_calls, accounts, phases, tail),
         patterns=collector.patterns.result(collector.model_calls, collector.request_calls),
     )
     return replace(report, findings=findings(report))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _USUAL_DEPTH: Final = 2  # a model call that chooses, and one that answers
 _GROWN: Final = 2.0  # an agent's last prompt over its first
+_LONG: Final = 1_000  # tokens: reading fewer takes no time worth a step
 _MOSTLY_CACHED: Final = 0.8  # of the prompt tokens: reading them again costs little
 _FELT: Final = 0.05  # of request time, spent on reading prompts
 
@@ -91,7 +92,9 @@ def prompt_growth(report: Report) -> Iterator[Finding]:
     """Say that an agent's prompt grows from step to step, where reading it takes time."""
     growth, found = report.patterns.growth, report.amplification
     cached, reading = found.cached_prompt_ratio, _reading_ratio(report)
-    if growth is None or growth.growth_p50 < _GROWN or (cached or 0.0) >= _MOSTLY_CACHED:
+    if growth is None or growth.growth_p50 < _GROWN or growth.last_tokens_p50 < _LONG:
+        return
+    if (cached or 0.0) >= _MOSTLY_CACHED:
         return
     if reading is not None and reading < _FELT:
         return

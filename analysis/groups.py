@@ -1,0 +1,93 @@
+"""Which group a request belongs to, by the value of an attribute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.collect import Collector
+from hotspan.tracer import semconv
+from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hotspan.tracer.record import SpanRecord, Trace
+
+OTHER: Final = "other values"
+MAX_GROUPS: Final = 20
+_MOST_KEYS: Final = 200
+_LISTED: Final = 12
+_FIELDS: Final = ("name", "outcome", "service")
+
+
+class Grouping:
+    """Collects the requests of each value of an attribute apart.
+
+    The value is the root's; else that of the first span of the request that has one, in order of start; else
+    that of the process.  The first 20 values have a group each, all others are one.
+
+    Args:
+        attribute: An attribute's key, or `name`, `outcome` (of the root) or `service`.
+
+    Raises:
+        ConfigurationError: The attribute is `stage`, which is what the rows are.
+    """
+
+    def __init__(self, attribute: str) -> None:
+        if attribute == "stage":
+            msg = "--by stage: every row is a stage already. Give an attribute of requests, such as service."
+            raise ConfigurationError(msg)
+        self.attribute = attribute
+        self._collectors: dict[str | None, Collector] = {}
+        self._others: set[str] = set()
+        self._keys: dict[str, None] = dict.fromkeys(_FIELDS)
+
+    def add(self, trace: Trace) -> None:
+        """Take in one trace."""
+        value = self._value_of(trace)
+        if value is not None and value not in self._collectors and len(self._collectors) >= MAX_GROUPS:
+            self._others.add(value)
+            value = OTHER
+        self._collectors.setdefault(value, Collector()).add(trace)
+
+    @property
+    def n_other_values(self) -> int:
+        """Values without a group of their own."""
+        return len(self._others)
+
+    def groups(self) -> Iterator[tuple[str | None, Collector]]:
+        """Yield each value and what was collected for it, most requests first, those without a value last.
+
+        Raises:
+            UnusableTraceError: No request has the attribute; the message lists some that there are.
+        """
+        if not any(value is not None for value in self._collectors):
+            listed = ", ".join(list(self._keys)[:_LISTED])
+            msg = f"--by {self.attribute}: no request has such an attribute. There are: {listed}."
+            raise UnusableTraceError(msg)
+        ordered = sorted(self._collectors.items(), key=lambda item: _rank(*item))
+        yield from ((value, collector) for value, collector in ordered if collector.n_requests)
+
+    def _value_of(self, trace: Trace) -> str | None:
+        spans = sorted(trace.spans, key=lambda span: (span.parent_id is not None, span.start_ns))
+        if not spans:
+            return None
+        if self.attribute == "name":
+            return spans[0].name
+        if self.attribute == "outcome":
+            return outcome_of(spans[0])
+        key = semconv.SERVICE_NAME if self.attribute == "service" else self.attribute
+        self._note_keys(spans[0])
+        found = (span.attributes.get(key) for span in spans)
+        value = next((value for value in found if value is not None), None)
+        value = spans[0].resource.attributes.get(key) if value is None else value
+        return None if value is None else str(value)
+
+    def _note_keys(self, root: SpanRecord) -> None:
+        if len(self._keys) < _MOST_KEYS:
+            self._keys.update(dict.fromkeys(root.attributes))
+
+
+def _rank(value: str | None, collector: Collector) -> tuple[bool, bool, int]:
+    return value is None, value == OTHER, -collector.n_requests

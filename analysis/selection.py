@@ -1,0 +1,161 @@
+"""A part of a run: the requests, or the calls in them, that fulfil conditions.
+
+A request is kept whole when it fulfils the conditions on requests and has a call that fulfils those on calls.
+Calls of it that do not are kept too, under the stage `not selected`: what they took is part of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hotspan.analysis.calls import NO_OWNER, Calls, calls_of, nearest
+from hotspan.analysis.parts import Selection
+from hotspan.analysis.repair import repair
+from hotspan.analysis.tree import NO_PARENT, Tree
+from hotspan.tracer import semconv
+from hotspan.tracer.record import SpanRecord, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hotspan.analysis.model import Report
+    from hotspan.analysis.where import Condition, Where
+
+NOT_SELECTED: Final = "not selected"
+_ID_DIGITS: Final = 16
+
+
+class Selected(Iterator[Trace]):
+    """The traces that are left of others; iterate it once.
+
+    `selection` says afterwards how much was kept, `evidence` is that of the reader.
+    """
+
+    def __init__(self, traces: Iterable[Trace], where: Where) -> None:
+        self.evidence: Any = getattr(traces, "evidence", None)
+        self._where = where
+        self._n_read = self._n_kept = 0
+        self._stages: dict[str, None] = {}
+        self._traces = self._select(traces)
+
+    def __next__(self) -> Trace:
+        return next(self._traces)
+
+    @property
+    def selection(self) -> Selection:
+        """What was kept so far."""
+        return Selection(self._where.text, self._n_read, self._n_kept, has_calls=bool(self._where.of_calls))
+
+    def applied(self, report: Report) -> Report:
+        """Return a report on the kept traces as one on the selected calls.
+
+        Without findings where calls were selected: rules need whole requests.
+        """
+        if not self._where.of_calls:
+            return replace(report, selection=self.selection)
+        other = next((row for row in report.stages if row.stage == NOT_SELECTED), None)
+        return replace(
+            report,
+            selection=replace(
+                self.selection,
+                other_ns=0 if other is None else other.critical_path_ns or 0,
+                other_ratio=0.0 if other is None else other.critical_path_ratio,
+            ),
+            stages=type(report.stages)(row for row in report.stages if row.stage in self._stages),
+            what_if=tuple(item for item in report.what_if if not item.change.startswith(NOT_SELECTED)),
+            findings=(),
+        )
+
+    def _select(self, traces: Iterable[Trace]) -> Iterator[Trace]:
+        for trace in traces:
+            kept = self._kept(trace)
+            if kept is not None:
+                yield kept
+
+    def _kept(self, trace: Trace) -> Trace | None:
+        tree, _ = repair(trace)
+        calls = calls_of(tree)
+        spans_of = _spans_of_calls(tree, calls)
+        if not any(calls.has_stages[root] for root in (*tree.roots, *tree.partial_roots)):
+            return trace if tree.engine_spans else None  # an engine's account of a call in another trace
+        dropped: set[int] = set()
+        unselected: set[int] = set()
+        for root in (*tree.roots, *tree.partial_roots):
+            below = tree.below(root)
+            selected = self._selected(tree, calls, root, spans_of)
+            self._n_read += root in tree.roots
+            if not selected:
+                dropped.update(below)
+                continue
+            self._n_kept += root in tree.roots
+            self._stages.update(dict.fromkeys(str(calls.stages[top]) for top in selected))
+            whole = {NO_OWNER, *selected}
+            unselected.update(
+                index
+                for index in below
+                if calls.tops[index] not in whole and calls.stages[index] not in semconv.ENVELOPES
+            )
+        if len(dropped) == len(tree.spans):
+            return None
+        return _changed(trace, tree, calls, dropped, unselected)
+
+    def _selected(
+        self, tree: Tree, calls: Calls, root: int, spans_of: dict[int, list[SpanRecord]]
+    ) -> frozenset[int]:
+        """Return the calls of one request that fulfil the conditions; none where the request does not."""
+        whole = self._where.of_requests
+        if whole and (root in tree.partial_roots or not _fulfils(whole, calls, root, spans_of)):
+            return frozenset()
+        tops = (index for index in tree.below(root) if calls.is_call(index))
+        return frozenset(top for top in tops if _fulfils(self._where.of_calls, calls, top, spans_of))
+
+
+def _fulfils(
+    conditions: Sequence[Condition], calls: Calls, top: int, spans_of: dict[int, list[SpanRecord]]
+) -> bool:
+    return all(condition.holds(calls.stages[top], spans_of[top]) for condition in conditions)
+
+
+def _spans_of_calls(tree: Tree, calls: Calls) -> dict[int, list[SpanRecord]]:
+    """Return the spans of every call, by its outermost one, that first; a root is always among them."""
+    found: dict[int, list[SpanRecord]] = {root: [] for root in (*tree.roots, *tree.partial_roots)}
+    for index, top in enumerate(calls.tops):
+        if top != NO_OWNER:
+            found.setdefault(top, []).append(tree.spans[index])
+    for root in (*tree.roots, *tree.partial_roots):
+        found[root] = found[root] or [tree.spans[root]]
+    return found
+
+
+def _changed(trace: Trace, tree: Tree, calls: Calls, dropped: set[int], unselected: set[int]) -> Trace:
+    """Return the trace without the dropped spans, and with the unselected ones under their new stage."""
+    gone = {tree.spans[index].span_id for index in dropped}
+    other = {tree.spans[index].span_id for index in unselected}
+    for engine in tree.engine_spans:
+        if engine.anchor != NO_PARENT:
+            owner = nearest(tree, calls, engine.anchor, semconv.GENERATION)
+            if owner in unselected or engine.anchor in dropped:
+                gone.add(engine.span.span_id)
+    if not gone and not other:
+        return trace
+    spans = ((span, span.span_id.lower().zfill(_ID_DIGITS)) for span in trace.spans)
+    return Trace(
+        trace.trace_id,
+        [_marked(span) if span_id in other else span for span, span_id in spans if span_id not in gone],
+    )
+
+
+def _marked(span: SpanRecord) -> SpanRecord:
+    return span._replace(attributes={**span.attributes, semconv.STAGE: NOT_SELECTED})
+
+
+def select(traces: Iterable[Trace], where: Where) -> Selected:
+    """Return the requests of `traces` that fulfil conditions, for `analyse`.
+
+    Args:
+        traces: From `load`, or any other iterable; read once.
+        where: From `parse_where`.
+    """
+    return Selected(traces, where)

@@ -1,0 +1,73 @@
+"""One report a value: which value a request has, how many there are at most, and how lengths differ."""
+
+from __future__ import annotations
+
+import pytest
+from made_traces import answer, many, request
+
+from hotspan.analysis import analyse
+from hotspan.analysis.groups import MAX_GROUPS, OTHER
+from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
+
+
+def test_each_value_has_the_report_of_its_requests():
+    """Most requests first, those without a value last; together they are the whole."""
+    tenants = ("a", "b", "b", None)
+    traces = many(
+        4,
+        lambda k: request(
+            k, 100 * k, answer(0, 100 * k), attributes={"tenant": tenants[k - 1]} if tenants[k - 1] else {}
+        ),
+    )
+
+    report = analyse(traces, by="tenant")
+
+    requests = {value: part.request for value, part in report.groups.reports}
+    found = {value: (part.n, part.duration_ns.p50 / 1e6) for value, part in requests.items()}
+    assert list(found) == ["b", "a", None]
+    assert found == {"b": (2, 250), "a": (1, 100), None: (1, 400)}
+    assert report.request.n == 4
+    assert all(part == analyse([traces[0]]) for value, part in report.groups.reports if value == "a")
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("name", {"answer"}),
+        ("outcome", {"ok", "error"}),
+        ("service", {"made"}),
+        ("gen_ai.request.model", {"m"}),
+    ],
+)
+def test_the_value_may_be_the_root_s_a_call_s_or_the_process_s(by, expected):
+    """Of the root; else of the first span that has the attribute; else of the process."""
+    call = {"gen_ai.request.model": "m"}
+    traces = [
+        request(1, 100, answer(0, 100, attributes=call)),
+        request(2, 100, answer(0, 100, attributes=call), status="error"),
+    ]
+
+    assert {value for value, _ in analyse(traces, by=by).groups.reports} == expected
+
+
+def test_a_user_id_makes_no_thousand_reports():
+    """Beyond the first twenty values the requests are one group, and it is said how many that are."""
+    traces = many(100, lambda k: request(k, 100, answer(0, 100), attributes={"user": f"u{k}"}))
+
+    groups = analyse(traces, by="user").groups
+
+    assert len(groups.reports) == MAX_GROUPS + 1
+    assert groups.n_other_values == 80
+    assert dict(groups.reports)[OTHER].request.n == 80
+
+
+def test_an_attribute_that_nobody_has_is_refused_with_some_that_there_are():
+    """A misspelt key is no report of one group."""
+    with pytest.raises(UnusableTraceError, match=r"tennant.*tenant"):
+        analyse(many(2, lambda k: request(k, 100, attributes={"tenant": "a"})), by="tennant")
+
+
+def test_stages_are_no_groups():
+    """They are the rows already."""
+    with pytest.raises(ConfigurationError, match="row is a stage"):
+        analyse([], by="stage")
