@@ -1,9 +1,11 @@
 """What a stage makes of a callable: the same callable, traced.
 
     function, coroutine function, (async) generator function    a function with the same metadata
+    function that makes context managers                        the same, the stage inside: see `managers.py`
     staticmethod, classmethod                                   the same descriptor around a traced function
     class                                                       the same class, its own public methods traced
     any other callable object (a partial, a model, …)           a stand-in that answers as the object does
+    singledispatchmethod, partialmethod                         a stand-in: what it binds to is traced
 
 Everything that can be decided is decided here, once; at the call there is one span, one context switch and
 the call itself.
@@ -20,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from hotspan.tracer import config, semconv
 from hotspan.tracer import span as spans
 from hotspan.tracer.context import attach
+from hotspan.tracer.deferred import COMPLETE, end_with
 from hotspan.tracer.errors import ConfigurationError
-from hotspan.tracer.streaming import DEFERRED, adopt
+from hotspan.tracer.managers import decorate_manager, makes_managers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Methods that cannot be called before they are bound.
+_METHODS: Final = (functools.singledispatchmethod, functools.partialmethod)
+_MEMBERS: Final = (types.FunctionType, type(functools.cache(int)), *_METHODS)  # of a class, that are traced
 
 _STREAM_FLAGS: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
@@ -42,7 +49,8 @@ def decorate(spec: Stage, fn: Any) -> Any:
     """
     if isinstance(fn, (staticmethod, classmethod)):
         return type(fn)(decorate(spec, fn.__func__))
-    if not callable(fn):
+    is_method = isinstance(fn, _METHODS)
+    if not (callable(fn) or is_method):
         msg = f"hotspan.{spec.stage} decorates callables, got {fn!r}; give its name as a string"
         raise ConfigurationError(msg)
     if config.DISABLED:
@@ -51,13 +59,16 @@ def decorate(spec: Stage, fn: Any) -> Any:
         return _decorate_class(spec, fn)
     if isinstance(fn, types.FunctionType):
         return _decorate_function(spec.named_after(fn.__name__), fn)
-    return _stand_in(spec.named_after(getattr(fn, "__name__", type(fn).__name__)), fn)
+    named = fn.func if is_method else fn
+    return _stand_in(spec.named_after(getattr(named, "__name__", type(fn).__name__)), fn)
 
 
 # --- Functions ---------------------------------------------------------------------------------------------
 
 
 def _decorate_function(spec: Stage, fn: types.FunctionType) -> Any:
+    if makes_managers(fn):
+        return decorate_manager(spec, fn)
     if inspect.iscoroutinefunction(fn):
         return functools.update_wrapper(_wrap_coroutine(spec, fn), fn)
     return functools.update_wrapper(with_flags_of(fn, _wrap(spec, fn)), fn)
@@ -82,9 +93,9 @@ def _wrap(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
             span.fail(exc)
             span.close(token)
             raise
-        if type(result) in DEFERRED:
+        if type(result) not in COMPLETE:
             span.leave(token)
-            return adopt(result, span, generation=generation)
+            return end_with(result, span, generation=generation)
         span.close(token)
         return result
 
@@ -107,9 +118,9 @@ def _wrap_coroutine(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
             span.fail(exc)
             span.close(token)
             raise
-        if type(result) in DEFERRED:
+        if type(result) not in COMPLETE:
             span.leave(token)
-            return adopt(result, span, generation=generation)
+            return end_with(result, span, generation=generation)
         span.close(token)
         return result
 
@@ -141,7 +152,7 @@ def _decorate_class(spec: Stage, cls: type) -> type:
         if name.startswith("_") and name != "__call__":
             continue
         fn = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
-        if isinstance(fn, types.FunctionType):
+        if isinstance(fn, _MEMBERS):
             label = cls.__name__ if name == "__call__" else f"{cls.__name__}.{name}"
             setattr(cls, name, decorate(spec.named_after(label), member))
     return cls

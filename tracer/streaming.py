@@ -10,29 +10,34 @@ stream that is never started, one that is dropped, and the end of the interprete
 
 from __future__ import annotations
 
-import inspect
 import sys
 import weakref
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, Final
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.context import NOT_HERE, ContextOverlay, attach, detach, get_context, is_collecting, reset
+from hotspan.tracer.context import NOT_HERE, ContextOverlay, attach, get_context, is_collecting, reset
 from hotspan.tracer.faults import fault
 from hotspan.tracer.generation import TokenClock
 from hotspan.tracer.outcome import outcome_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
     from opentelemetry.context import Context
 
     from hotspan.tracer.span import Span
 
-DEFERRED: Final = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
 
-# Streams that have not ended and coroutines that nobody has awaited, so that their spans end all the same.
-_open: dict[Stream | _Unawaited, Any] = {}
+class Unfinished(Protocol):
+    """What has a span that is to end with it."""
+
+    def end(self, outcome: str) -> None:
+        """End the span by this way out."""
+
+
+# What has not ended, so that its span ends all the same, with the reference that tells when it is dropped.
+_open: dict[Unfinished, weakref.ref[Any]] = {}
 
 
 class Stream:
@@ -90,11 +95,11 @@ class Stream:
 
     def watch(self, stream: object) -> None:
         """End the span when `stream` is dropped without ever having been started."""
-        _open[self] = weakref.ref(stream, lambda _: None if self.started else self.end(semconv.ABANDONED))
+        hold(self, stream, lambda: None if self.started else self.end(semconv.ABANDONED))
 
     def end(self, outcome: str | None = None, exc: BaseException | None = None) -> None:
         """End the span, once, with the way out and with what was counted."""
-        if _open.pop(self, None) is None:
+        if not release(self):
             return
         span = self.span
         if exc is not None and (outcome is None or isinstance(exc, Exception)):
@@ -129,28 +134,14 @@ def _nothing() -> tuple[int, int]:
     return 0, 0
 
 
-class _Unawaited:
-    """A coroutine that a traced plain function returned, until somebody awaits it."""
+def hold(unfinished: Unfinished, source: object, when_dropped: Callable[[], None]) -> None:
+    """See to it that `unfinished` ends, at the latest with the program; `source` may be dropped before."""
+    _open[unfinished] = weakref.ref(source, lambda _: when_dropped())
 
-    __slots__ = ("__weakref__", "_coroutine", "_span")
 
-    def __init__(self, span: Span, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self._span, self._coroutine = span, coroutine
-
-    def watch(self, stand_in: object) -> None:
-        """End the span when the stand-in is dropped without ever having been awaited."""
-        _open[self] = weakref.ref(stand_in, lambda _: self.end(semconv.ABANDONED))
-
-    def started(self) -> None:
-        """Note that it is awaited: from here on its own ways out end the span."""
-        _open.pop(self, None)
-
-    def end(self, outcome: str) -> None:
-        """End the span; the interpreter warns of the stand-in alone, by the coroutine's name."""
-        if _open.pop(self, None) is not None:
-            self._coroutine.close()
-            self._span.outcome(outcome)
-            self._span.end()
+def release(unfinished: Unfinished) -> bool:
+    """Forget what ends now by itself; False where it has ended already."""
+    return _open.pop(unfinished, None) is not None
 
 
 def end_open_streams() -> None:
@@ -164,49 +155,12 @@ def forget_open_streams() -> None:
     _open.clear()
 
 
-def adopt(result: Any, span: Span, *, generation: bool) -> Any:
-    """Return a stand-in of the same type for a generator or coroutine, which ends `span` when it ends."""
-    kind = type(result)
-    if kind is CoroutineType or (kind is GeneratorType and _is_awaitable(result)):
-        pending = _Unawaited(span, result)
-        return _watched(_await(pending, result, span, generation=generation), result, pending)
-    return follow(result, Stream(span, generation=generation))
-
-
 def follow(source: Any, stream: Stream) -> Any:
     """Return a stand-in of the same type for an (async) generator, of whose steps `stream` takes note."""
-    stand_in = _step(source, stream) if type(source) is GeneratorType else _step_async(source, stream)
-    return _watched(stand_in, source, stream)
-
-
-def _watched(stand_in: Any, source: Any, pending: Stream | _Unawaited) -> Any:
+    stand_in: Any = _step(source, stream) if type(source) is GeneratorType else _step_async(source, stream)
     stand_in.__name__, stand_in.__qualname__ = source.__name__, source.__qualname__
-    pending.watch(stand_in)
+    stream.watch(stand_in)
     return stand_in
-
-
-def _is_awaitable(generator: Any) -> bool:
-    # What a function under `types.coroutine` returns.
-    return bool(generator.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE)
-
-
-async def _await(
-    pending: _Unawaited, coroutine: Coroutine[Any, Any, Any], span: Span, *, generation: bool
-) -> Any:
-    pending.started()
-    token = attach(span)
-    try:
-        result = await coroutine
-    except BaseException as exc:
-        span.fail(exc)
-        span.end()
-        raise
-    finally:
-        detach(token)
-    if type(result) in DEFERRED:
-        return adopt(result, span, generation=generation)
-    span.end()
-    return result
 
 
 def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, Any, Any]:

@@ -1,5 +1,9 @@
 """Static and class methods in either order, and whole classes: right arguments, one span a call."""
 
+import abc
+import asyncio
+import functools
+
 import pytest
 
 import hotspan
@@ -149,3 +153,117 @@ def test_the_class_is_the_same_class():
     assert isinstance(SEARCH, Search)
     assert (Search.__name__, Search.__doc__, Search.__mro__[1]) == ("Search", "A whole class.", Base)
     assert isinstance(vars(Search)["size"], property)
+
+
+class Shapes:
+    """Methods that are no functions."""
+
+    def __init__(self, side):
+        self.side = side
+
+    @functools.singledispatchmethod
+    def area(self, of):
+        """Return the area of what has no rule."""
+        raise TypeError(of)
+
+    @area.register
+    def _(self, of: int):
+        return self.side * of
+
+    @area.register
+    async def _(self, of: float):
+        await asyncio.sleep(0)
+        return self.side * of
+
+    @functools.singledispatchmethod
+    @classmethod
+    def made(cls, of):
+        """Return the class and the argument."""
+        return cls, of
+
+    def scaled(self, by, *, plus=0):
+        """Return a number."""
+        return self.side * by + plus
+
+    twice = functools.partialmethod(scaled, 2)
+
+    @functools.cache  # noqa: B019 - as users do
+    def cached(self):
+        """Return the side."""
+        return self.side
+
+    @functools.cached_property
+    def kept(self):
+        """Return the side."""
+        return self.side
+
+
+Traced = hotspan.tool(type("Traced", (Shapes,), dict(vars(Shapes), __doc__="The same, traced.")))
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        pytest.param(lambda s: s.area(2), "area", id="dispatched"),
+        pytest.param(lambda s: asyncio.run(s.area(2.5)), "area", id="dispatched-to-a-coroutine"),
+        pytest.param(lambda s: s.made(1)[1], "made", id="class-method-on-object"),
+        pytest.param(lambda s: type(s).made(1)[1], "made", id="class-method-on-class"),
+        pytest.param(lambda s: s.twice(), "twice", id="partial"),
+        pytest.param(lambda s: s.twice(plus=1), "twice", id="partial-with-more"),
+        pytest.param(lambda s: type(s).twice(s, plus=1), "twice", id="partial-on-class"),
+        pytest.param(lambda s: s.cached(), "cached", id="cached"),
+        pytest.param(lambda s: s.kept, None, id="cached-property"),
+    ],
+)
+def test_methods_that_are_no_functions(call, name):
+    """Each gives one span a call, with the right arguments, on each of two objects."""
+    for side in (3, 5):
+        expected = call(Shapes(side))
+        with capture() as captured:
+            assert call(Traced(side)) == expected
+
+        assert [span.name for span in captured.spans] == ([f"execute_tool Traced.{name}"] if name else [])
+
+
+def test_what_they_answer_beside_a_call_stays():
+    """`register`, the cache's figures, errors and abstractness are those of the bare ones."""
+    shapes = Traced(3)
+    with capture() as captured, pytest.raises(TypeError, match="text"):
+        shapes.area("text")
+    assert captured.spans[0].status == "error"
+
+    Traced.area.register(str, lambda self, of: of * self.side)
+    assert shapes.area("ab") == "ababab"
+    assert Traced.cached.cache_info().hits >= 0
+    assert isinstance(vars(Traced)["area"], functools.singledispatchmethod)
+    assert isinstance(vars(Traced)["twice"], functools.partialmethod)
+
+
+@pytest.mark.parametrize("decorate", [hotspan.tool, hotspan.tool("t")], ids=["bare", "named"])
+def test_a_stage_directly_above_one(decorate):
+    """A stage decorates a dispatched method in the class body too; `register` still works there."""
+
+    class Own(abc.ABC):
+        @decorate
+        @functools.singledispatchmethod
+        @abc.abstractmethod
+        def area(self, of):
+            """Return the argument."""
+            return of
+
+        @area.register
+        def _(self, of: int):
+            return -of
+
+        half = decorate(functools.partialmethod(lambda self, by: (self, by), 2))
+
+    class Concrete(Own):
+        area = Own.__dict__["area"]
+
+    assert Own.__abstractmethods__ == {"area"}
+    Concrete.__abstractmethods__ = frozenset()
+    own = Concrete()
+    with capture() as captured:
+        assert (own.area(3), own.area("x"), own.half()) == (-3, "x", (own, 2))
+
+    assert len(captured.spans) == 3
