@@ -176,7 +176,8 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
     now, stamp, send, switch, restore, look = (
         clock.now_ns, stream.stamper(), source.send, attach, reset, get_context,
     )  # fmt: skip
-    below, inner = stream.span.base, stream.span  # `inner`: what the body left behind at its last yield
+    below = stream.span.base
+    inner: Context = stream.span  # what the body left behind at its last yield
     n_others, producer_ns = 0, stream.span.start_ns
     stream.counts = lambda: stream.progress(n_others, producer_ns)
     stream.started = True
@@ -229,7 +230,8 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
     now, stamp, send, switch, restore, look = (
         clock.now_ns, stream.stamper(), source.asend, attach, reset, get_context,
     )  # fmt: skip
-    below, inner = stream.span.base, stream.span  # `inner`: what the body left behind at its last yield
+    below = stream.span.base
+    inner: Context = stream.span  # what the body left behind at its last yield
     n_others, producer_ns = 0, stream.span.start_ns
     stream.counts = lambda: stream.progress(n_others, producer_ns)
     stream.started = True
