@@ -28,8 +28,10 @@ CORE = {
     "rich": "rich.console",
     "numpy": "numpy",
     "msgspec": "msgspec",
+    "backports-zstd": "backports.zstd",
 }
 EXTRAS = {
+    "pyarrow": "pyarrow.parquet",
     "sentence-transformers": "sentence_transformers",
     "faiss-cpu": "faiss",
     "transformers": "transformers",

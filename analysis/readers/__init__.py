@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hotspan.analysis.readers.documents import documents
+from hotspan.analysis.readers.formats import items
 from hotspan.analysis.readers.items import LostNote, RefusedSpan
-from hotspan.analysis.readers.otlp_json import Decoder
-from hotspan.analysis.readers.source import Source
+from hotspan.analysis.readers.source import Source, sources_of
 from hotspan.tracer import semconv
+from hotspan.tracer.errors import HotspanError
 from hotspan.tracer.record import SpanRecord, Trace
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class TraceReader(Iterator[Trace]):
     def __init__(self, sources: tuple[Source, ...]) -> None:
         self.evidence = ReadEvidence(files=tuple(source.name for source in sources))
         self._sources = sources
+        self._failures: list[HotspanError] = []
         self._traces = self._read()
 
     def __next__(self) -> Trace:
@@ -64,8 +65,17 @@ class TraceReader(Iterator[Trace]):
             yield Trace(trace_id, spans_of.pop(trace_id))
 
     def _spans(self, source: Source) -> Iterator[SpanRecord]:
-        decoder = Decoder()
-        for item in documents(source, decoder.decode, self.evidence.warn):
+        try:
+            yield from self._sorted_out(source)
+        except HotspanError as exc:
+            # Of a directory the files that hold traces are read, whatever else lies in it.
+            self._failures.append(exc)
+            if source.is_named or len(self._failures) == len(self._sources):
+                raise
+            self.evidence.warn(f"{exc} The file was passed over.")
+
+    def _sorted_out(self, source: Source) -> Iterator[SpanRecord]:
+        for item in items(source, self.evidence.warn):
             if isinstance(item, SpanRecord):
                 yield item
             elif isinstance(item, RefusedSpan):
@@ -76,7 +86,8 @@ class TraceReader(Iterator[Trace]):
     def _refuse(self, source: Source, item: RefusedSpan) -> None:
         self.evidence.n_refused_spans += 1
         if self.evidence.n_refused_spans <= _MAX_WARNINGS // 4:
-            self.evidence.warn(f"{source.name}: {item.reason}; it is left out and counted as invalid")
+            where = f"{source.name}:{item.line}" if item.line else source.name
+            self.evidence.warn(f"{where}: {item.reason}; it is left out and counted as invalid")
 
     def _note(self, item: LostNote) -> None:
         lost, faults = map(item.resource.attributes.get, (semconv.LOST_SPANS, semconv.FAULTS))
@@ -85,16 +96,19 @@ class TraceReader(Iterator[Trace]):
 
 
 def load(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> TraceReader:
-    """Read the traces of one or several files; `-` is standard input.
+    """Read the traces of files and directories; `-` is standard input.
 
-    OTLP/JSON: one object, an array, or one per line; plain or gzip-compressed; told by content.  Spans of one
-    trace that lie in different lines or files come together.  A half-written last line, as a killed process
-    leaves it, costs itself only and is said in `.evidence.warnings`.
+    Every format of docs/formats.md, plain or compressed with gzip or zstd, told by its content.  Spans of one
+    trace that lie in different lines or files come together.  Of a directory every file is read, and of those
+    below it; one that holds no traces is passed over and said.  A half-written last line, as a killed process
+    leaves it, costs itself only; that and everything else that was left out is in `.evidence`.
 
     Returns:
         An iterator of `Trace`, in the order of first appearance, with `.evidence` after it is exhausted.
 
     Raises:
-        TraceFileError: A file is missing, empty, binary, a directory, or of no format that is read.
+        TraceFileError: A file is missing, empty, damaged, or of no format that is read; at once where it is
+            the path, else while the traces are iterated.
+        MissingDependencyError: A file is Parquet or zstd, and the package that reads it is not installed.
     """
-    return TraceReader(tuple(Source(item) for item in (path, *more)))
+    return TraceReader(tuple(source for item in (path, *more) for source in sources_of(item)))

@@ -21,7 +21,17 @@ def span_id(text: str) -> str | None:
     return _hex(text, SPAN_DIGITS)
 
 
+def of_uuid(text: str) -> str | None:
+    """Return a span id for a run that is named by a UUID: its last 16 digits, the random ones."""
+    digits = text.replace("-", "").lower()
+    if len(digits) != TRACE_DIGITS or not _HEX.issuperset(digits):
+        return None
+    return _non_zero(digits[-SPAN_DIGITS:]) or _non_zero(digits[:SPAN_DIGITS])
+
+
 def _hex(text: str, n_digits: int) -> str | None:
+    if len(text) > n_digits or text.startswith("0x"):
+        text = text.removeprefix("0x").replace("-", "")  # as Python prints it; as a UUID
     n_base64 = -(-n_digits // 6) * 4  # 24 characters for a trace id, 12 for a span id, padding included
     if len(text) == n_base64 and text.endswith("="):
         return _from_base64(text, n_digits)

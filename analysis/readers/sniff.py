@@ -3,47 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-OTLP_JSON: Final = "OTLP/JSON"
-HEAD_BYTES: Final = 4096  # enough to tell text from binary
+from hotspan.analysis.readers import console, flat, jaeger, langsmith, mlflow, nat, phoenix
+
+if TYPE_CHECKING:
+    from hotspan.analysis.readers.dialect import Read
+
+SPAN_ID: Final = "context.span_id"  # a column of Phoenix's; its data frame has it as the index
+
+
+class Dialect(NamedTuple):
+    """One way of writing spans as JSON objects or rows of a table."""
+
+    name: str
+    keys: frozenset[str]  # that every object of it has
+    read: Read
+
+
+def _dialect(name: str, keys: str, read: Read) -> Dialect:
+    return Dialect(name, frozenset(keys.split()), read)
+
+
+# The first row whose keys an object has names its dialect: what each writer always writes.
+DIALECTS: Final = (
+    _dialect("Jaeger JSON", "traceID spans", jaeger.read),
+    _dialect("Jaeger JSON", "traceID spanID operationName startTime", jaeger.read),
+    _dialect("Phoenix's data frame", f"name parent_id start_time context.trace_id {SPAN_ID}", phoenix.read),
+    _dialect("Phoenix's data frame by columns", "name parent_id context.trace_id", phoenix.read_columns),
+    _dialect("NeMo Agent Toolkit's intermediate steps", "function_ancestry payload", nat.read),
+    _dialect("LangSmith runs", "id name run_type start_time", langsmith.read),
+    _dialect("Phoenix span JSON", "context name start_time span_kind status_code", phoenix.read),
+    _dialect("Phoenix span JSON", "trace_id project_id spans", phoenix.read),
+    _dialect("ConsoleSpanExporter output", "context name start_time kind resource", console.read),
+    _dialect("MLflow trace JSON", "info data", mlflow.read),
+    _dialect("MLflow spans", "context name start_time status_code", mlflow.read),
+    _dialect("MLflow spans", "trace_id span_id name start_time_unix_nano", mlflow.read),
+    _dialect("Hotspan's table", "trace_id span_id name start_ns end_ns", flat.read),
+)
+OTLP_KEYS: Final = ("resourceSpans", "batches", "resource_spans")
 
 _MAGIC: Final = (
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
-    (b"PAR1", "Parquet"),
     (b"PK\x03\x04", "a zip archive"),
     (b"BZh", "bzip2-compressed data"),
     (b"\xfd7zXZ", "xz-compressed data"),
+    (b"SQLite format 3", "an SQLite database"),
 )
-
-# The first row whose keys are all there names the format.  Each key set is what that writer always writes.
-_KEYS: Final = (
-    (frozenset({"resourceSpans"}), OTLP_JSON),
-    (frozenset({"batches"}), OTLP_JSON),
-    (frozenset({"resource_spans"}), OTLP_JSON),
+# What is JSON and known, but holds no spans that can be read.
+_OTHERS: Final = (
     (frozenset({"resourceLogs"}), "OTLP logs"),
     (frozenset({"resourceMetrics"}), "OTLP metrics"),
-    (frozenset({"traceID", "spans"}), "Jaeger JSON"),
     (frozenset({"traceEvents"}), "Chrome trace JSON"),
-    (frozenset({"name", "span_kind", "parent_id", "context.trace_id"}), "a Phoenix data frame"),
-    (frozenset({"function_ancestry", "payload"}), "NeMo Agent Toolkit's intermediate steps"),
-    (frozenset({"context", "name", "start_time", "span_kind"}), "Phoenix span JSON"),
-    (frozenset({"context", "name", "start_time", "parent_id"}), "ConsoleSpanExporter output"),
-    (frozenset({"info", "data"}), "MLflow trace JSON"),
-    (frozenset({"run_type", "trace_id"}), "LangSmith run JSON"),
     (frozenset({"traceId", "id", "timestamp"}), "Zipkin JSON"),
+    (frozenset({"$schema", "profiles", "shared"}), "a speedscope profile"),
 )
 
 
-def format_of_bytes(head: bytes) -> str | None:
+def binary_format(head: bytes) -> str | None:
     """Return the name of a binary format by its first bytes, `binary data`, or `None` for text."""
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
-    if _is_text(head):
-        return None
-    # Field 1, length-delimited: the first byte of every exported batch, and a line feed in a text.
-    return "OTLP protobuf" if head.startswith(b"\x0a") else "binary data"
+    return None if _is_text(head) else "binary data"
 
 
 def _is_text(head: bytes) -> bool:
@@ -52,32 +73,36 @@ def _is_text(head: bytes) -> bool:
     try:
         head.decode()
     except UnicodeDecodeError as exc:
-        # The head may end in the middle of a character.
-        return len(head) == HEAD_BYTES and exc.start > len(head) - 4
+        return exc.start > len(head) - 4  # the head may end in the middle of a character
     return True
 
 
-def format_of_document(document: Any) -> str | None:
-    """Return the name of the format of one parsed JSON document, or `None` where it is not known.
+def dialect_of_keys(keys: frozenset[str]) -> Dialect | None:
+    """Return the dialect of an object or a table with these keys, or `None`."""
+    return next((dialect for dialect in DIALECTS if dialect.keys <= keys), None)
 
-    An array has the format of its first element; an empty one is an empty OTLP/JSON file.
-    """
-    if isinstance(document, list):
-        return format_of_document(document[0]) if document else OTLP_JSON
+
+def is_otlp(document: Any) -> bool:
+    """Return whether a JSON object is an OTLP export."""
+    return isinstance(document, Mapping) and any(key in document for key in OTLP_KEYS)
+
+
+def dialect_of(document: Any) -> Dialect | None:
+    """Return the dialect of a JSON object, or `None` where it is not known."""
     if not isinstance(document, Mapping):
         return None
-    for keys, name in _KEYS:
-        if keys <= document.keys():
-            return name
-    return _format_of_data(document["data"]) if "data" in document else None
+    inner = document.get("data")
+    if isinstance(inner, Mapping) and "traceID" in inner:  # as Jaeger's user interface saves it
+        return dialect_of(inner)
+    found = dialect_of_keys(frozenset(document))
+    spans = document.get("spans")
+    if found is None and isinstance(spans, list) and spans:  # MLflow keeps them without their trace
+        return dialect_of(spans[0])
+    return found
 
 
-def _format_of_data(data: Any) -> str | None:
-    # Jaeger's API answers {"data": [trace, ...]}, its user interface saves {"data": trace}.
-    first = data[0] if isinstance(data, list) and data else data
-    if isinstance(first, Mapping) and {"traceID", "spans"} <= first.keys():
-        return "Jaeger JSON"
-    is_phoenix = isinstance(first, Mapping) and (
-        "context" in first or {"trace_id", "project_id"} <= first.keys()
-    )
-    return "Phoenix span JSON" if is_phoenix else None
+def other_format(document: Any) -> str | None:
+    """Return the name of a known format that holds no spans that can be read, or `None`."""
+    if not isinstance(document, Mapping):
+        return None
+    return next((name for keys, name in _OTHERS if keys <= document.keys()), None)

@@ -1,26 +1,27 @@
-"""Bytes of a trace file, line by line: a path or standard input, plain or gzip-compressed.
+"""Bytes of a trace file: a path or standard input, plain or compressed, block by block or line by line.
 
 Every failure is a `TraceFileError` that names the file and the next step.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
-import zlib
+import tempfile
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
+from hotspan.analysis.readers import compression
 from hotspan.tracer.errors import TraceFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-STDIN = "-"
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP = 31  # zlib's number for a gzip header and the largest window
-_BLOCK_BYTES = 1 << 20
+STDIN: Final = "-"
+HEAD_BYTES: Final = 1 << 16  # enough to tell a format
+MAX_DOCUMENT_BYTES: Final = 64 << 20  # of one line, JSON object or message: what bounds the memory
 
 
 class Source:
@@ -28,72 +29,152 @@ class Source:
 
     Args:
         path: A file, or `-` for standard input.
+        is_named: The user named it, rather than a directory that it lies in.
+
+    Attributes:
+        is_cut: The compressed data broke off before its end; known when everything was read.
 
     Raises:
         TraceFileError: The file is missing, a directory, or may not be read.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, is_named: bool = True) -> None:
         self.name = os.fspath(path)
-        self.is_cut = False  # the compressed data broke off before its end
+        self.is_named = is_named
+        self.is_cut = False
+        self._seen = b""  # what was looked at, and is still to be handed on
+        self._rest: Iterator[bytes] | None = None
+        self._is_plain = False  # not compressed; known when something was read
         if self.name != STDIN:
             _check_readable(self.name)
 
+    def head(self, n_bytes: int = HEAD_BYTES) -> bytes:
+        """Return the first bytes, unpacked, without using them up; fewer where the file has no more."""
+        seen = [self._seen]
+        n_seen = len(self._seen)
+        while n_seen < n_bytes and (block := next(self._unread(), b"")):
+            seen.append(block)
+            n_seen += len(block)
+        self._seen = b"".join(seen)
+        return self._seen[:n_bytes]
+
+    def first_lines(self) -> bytes:
+        """Return at least the first two lines, likewise; of longer ones `MAX_DOCUMENT_BYTES`."""
+        n_bytes = HEAD_BYTES
+        while True:
+            text = self.head(n_bytes)
+            if len(text) < n_bytes or n_bytes >= MAX_DOCUMENT_BYTES or text.lstrip().count(b"\n") > 1:
+                return text
+            n_bytes *= 4
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield what the file holds, unpacked."""
+        seen, self._seen = self._seen, b""
+        if seen:
+            yield seen
+        yield from self._unread()
+
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines with their line ends; the last one may lack it."""
+        """Yield the lines with their line ends; the last one may lack it.
+
+        A line of more than `MAX_DOCUMENT_BYTES` is cut there.
+        """
+        begun: list[bytes] = []
+        n_begun = 0
+        for block in self.blocks():
+            first, *others = block.split(b"\n")
+            if n_begun < MAX_DOCUMENT_BYTES:
+                begun.append(first)
+                n_begun += len(first)
+            if others:
+                yield b"".join(begun)[:MAX_DOCUMENT_BYTES] + b"\n"
+                *lines, last = others
+                yield from (line + b"\n" for line in lines)
+                begun, n_begun = [last], len(last)
+        if n_begun:
+            yield b"".join(begun)[:MAX_DOCUMENT_BYTES]
+
+    @contextmanager
+    def file(self) -> Iterator[IO[bytes]]:
+        """Give what the file holds, unpacked, as a file that can be sought; a temporary copy if need be."""
+        self.head()
+        if self._is_plain and Path(self.name).is_file():
+            with Path(self.name).open("rb") as file:
+                yield file
+            return
+        with tempfile.TemporaryFile() as copy:
+            copy.writelines(self.blocks())
+            copy.seek(0)
+            yield copy
+
+    def _unread(self) -> Iterator[bytes]:
+        if self._rest is None:
+            self._rest = self._read()
+        return self._rest
+
+    def _read(self) -> Iterator[bytes]:
         if self.name == STDIN:
-            yield from self._lines(sys.stdin.buffer)
+            yield from self._unpacked(sys.stdin.buffer)
             return
         with Path(self.name).open("rb", buffering=0) as file:
-            yield from self._lines(file)
+            yield from self._unpacked(file)
 
-    def _lines(self, raw: IO[bytes]) -> Iterator[bytes]:
-        head = raw.read(len(_GZIP_MAGIC))
-        blocks: Iterable[bytes] = itertools.chain([head], iter(lambda: raw.read(_BLOCK_BYTES), b""))
-        if head == _GZIP_MAGIC:
-            blocks = self._unzipped(blocks)
-        rest = b""
-        for block in blocks:
-            *lines, rest = (rest + block).split(b"\n")
-            yield from (line + b"\n" for line in lines)
-        if rest:
-            yield rest
+    def _unpacked(self, raw: IO[bytes]) -> Iterator[bytes]:
+        head = b""
+        while len(head) < compression.MAGIC_BYTES and (more := raw.read(compression.MAGIC_BYTES - len(head))):
+            head += more  # a pipe may give less than asked for
+        blocks = chain([head], iter(lambda: raw.read(compression.BLOCK_BYTES), b""))
+        if compression.is_framed(head):
+            yield from self._unframed(blocks)
+        elif unpacker := compression.unpacker_of(head, self.name):
+            yield from unpacker.blocks(blocks)
+            self.is_cut = unpacker.is_cut
+        else:
+            self._is_plain = True
+            yield from blocks
 
-    def _unzipped(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Unpack one member after the other; what can be unpacked of a damaged file is kept."""
-        n_bytes = 0
-        inflate = zlib.decompressobj(_GZIP)
+    def _unframed(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         try:
-            for packed in blocks:
-                block = packed
-                while block:
-                    if inflate.eof:
-                        inflate = zlib.decompressobj(_GZIP)
-                    unpacked = inflate.decompress(block)
-                    n_bytes += len(unpacked)
-                    yield unpacked
-                    block = inflate.unused_data.lstrip(b"\0")  # some writers pad to a block
-            self.is_cut = not inflate.eof
-        except zlib.error:
+            yield from compression.unframed(blocks, self.name, MAX_DOCUMENT_BYTES)
+        except ValueError:
             self.is_cut = True
-        if self.is_cut and not n_bytes:
-            msg = f"{self.name}: begins like gzip, but cannot be unpacked. Compress or copy it again."
-            raise TraceFileError(msg)
+
+
+def sources_of(path: str | os.PathLike[str]) -> list[Source]:
+    """Return the input that a path names: one file, or all files of a directory and those below it.
+
+    Raises:
+        TraceFileError: There is no such path, the directory has no file, or a file may not be read.
+    """
+    name = os.fspath(path)
+    if name == STDIN or not Path(name).is_dir():
+        return [Source(name)]
+    found = [Source(file, is_named=False) for file in _files_below(name)]
+    if not found:
+        msg = f"{name}: is a directory without files. Name the directory or the files that hold the traces."
+        raise TraceFileError(msg)
+    return found
+
+
+def _files_below(name: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(name):
+        folders[:] = sorted(entry for entry in folders if not entry.startswith("."))
+        for file in sorted(files):
+            path = os.path.join(folder, file)  # noqa: PTH118 - the name as the user wrote it
+            if not file.startswith(".") and Path(path).is_file():
+                yield path
 
 
 def _check_readable(name: str) -> None:
     path = Path(name)
     try:
-        if path.is_dir():
-            files = sorted(p.name for p in path.glob("*.json*"))[:3]
-            hint = f", for example {' '.join(str(path / file) for file in files)}" if files else ""
-            msg = f"{name}: is a directory. Name the trace files in it{hint}."
-            raise TraceFileError(msg)
-        path.open("rb").close()
+        if path.is_file() or not path.exists():  # to open a pipe and close it would break it
+            path.open("rb").close()
     except FileNotFoundError as exc:
         near = f"the directory {path.parent} is there" if path.parent.is_dir() else f"nor is {path.parent}"
         msg = f"{name}: no such file ({near}). Check the path, or record one with `hotspan demo`."
         raise TraceFileError(msg) from exc
-    except OSError as exc:
-        msg = f"{name}: cannot be read ({exc.strerror or exc}). Check its owner and permissions."
+    except (OSError, ValueError) as exc:  # the latter: a name with a NUL
+        reason = getattr(exc, "strerror", None) or exc
+        msg = f"{name}: cannot be read ({reason}). Check its owner and permissions."
         raise TraceFileError(msg) from exc

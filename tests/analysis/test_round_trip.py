@@ -15,7 +15,7 @@ from hotspan.tracer.record import KINDS, STATUSES, Event, Link, Resource, Scope,
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 counts = st.integers(0, 2**32 - 1)
-times = st.integers(1, 2**63)
+times = st.integers(946_684_800_000_000_000, 2**63)  # from 2000: earlier ones are said to be in a wrong unit
 hexadecimal = "0123456789abcdef"
 trace_ids = st.text(hexadecimal, min_size=32, max_size=32).filter(lambda digits: digits.strip("0"))
 span_ids = st.text(hexadecimal, min_size=16, max_size=16).filter(lambda digits: digits.strip("0"))

@@ -1,0 +1,277 @@
+"""From a source to what it holds, whatever its format.
+
+The first document that is known tells the format of the whole source.  What cannot be read of it costs itself
+only, and is said with file and line; a source of which nothing can be read is a `TraceFileError`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from hotspan.analysis.readers import framing, otlp_json, otlp_proto, parquet, plausible, sniff, values
+from hotspan.analysis.readers.items import Item, RefusedSpan
+from hotspan.analysis.readers.source import HEAD_BYTES
+from hotspan.tracer.errors import TraceFileError
+
+if TYPE_CHECKING:
+    from hotspan.analysis.readers.framing import Document
+    from hotspan.analysis.readers.source import Source
+
+Warn = Callable[[str], None]
+
+_PARQUET: Final = b"PAR1"
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_SHOWN: Final = 60
+_MAX_UNKNOWN: Final = 1000  # documents that are no spans before the first one that is
+_MANY_BYTES: Final = 4 << 20
+_MAX_CONTAINERS: Final = (
+    4_000_000  # objects and arrays of one document: each takes far more memory than in the file
+)
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_ALIKE: Final = 12  # bytes in which the lines of one writer begin alike
+_OTLP_STARTS: Final = tuple(b'{"%b"' % key.encode() for key in sniff.OTLP_KEYS)
+_PRETTY: Final = frozenset({b"{", b"["})  # what begins an object over many lines
+
+
+def items(source: Source, warn: Warn) -> Iterator[Item]:
+    """Yield what a source holds.
+
+    Raises:
+        TraceFileError: The source is empty, of no known format, or holds nothing that can be read.
+        MissingDependencyError: A package that its format needs is not installed.
+    """
+    yield from plausible.checked(_items(source, warn), source.name, warn)
+    if source.is_cut:
+        warn(
+            f"{source.name}: the compressed data breaks off before its end; what was read until there is kept"
+        )
+
+
+def _items(source: Source, warn: Warn) -> Iterator[Item]:
+    head = source.head()
+    begin = head.lstrip(_BLANK)
+    binary = sniff.binary_format(head)
+    if not begin and len(head) < HEAD_BYTES:
+        why = "The writer recorded nothing, or has not flushed it yet: hotspan.flush()."
+        msg = f"{source.name}: is empty. {why}"
+        raise TraceFileError(msg)
+    if binary is None and begin[:1] in _PRETTY:
+        yield from _Text(source, warn).items()
+    elif head.startswith(_PARQUET):
+        yield from parquet.read(source)
+    elif otlp_proto.is_protobuf(head):
+        yield from otlp_proto.read(source, warn)
+    elif binary is not None:
+        raise _refusal(source, binary)
+    else:
+        yield from _Text(source, warn).items()
+
+
+def _refusal(source: Source, name: str) -> TraceFileError:
+    msg = (
+        f"{source.name}: is {name}, which is not read. Export the traces as OTLP/JSON, one object with "
+        "resourceSpans per line, or in another of the formats of docs/formats.md."
+    )
+    return TraceFileError(msg)
+
+
+class _Text:
+    """JSON of any dialect, in any framing."""
+
+    def __init__(self, source: Source, warn: Warn) -> None:
+        self._source = source
+        self._warn = warn
+        self._is_lines = _has_lines(source)
+
+    def items(self) -> Iterator[Item]:
+        documents = (
+            framing.lines(self._source.lines()) if self._is_lines else framing.values(self._source.blocks())
+        )
+        first, dialect = self._first_known(documents)
+        found = itertools.chain([first], documents)
+        if dialect is None:
+            yield from self._otlp(found)
+        else:
+            yield from self._not_empty(dialect, dialect.read(self._parsed(found, dialect)))
+
+    def _not_empty(self, dialect: sniff.Dialect, found: Iterator[Item]) -> Iterator[Item]:
+        first = next(found, None)
+        if first is None:
+            raise _no_spans(self._source, dialect.name)
+        yield first
+        yield from found
+
+    def _first_known(self, documents: Iterator[Document]) -> tuple[Document, sniff.Dialect | None]:
+        """Return the first document whose format is known, and its dialect; `None` for OTLP.
+
+        Raises:
+            TraceFileError: None is.
+        """
+        unknown: list[tuple[Document, str]] = []
+        for document in itertools.islice(documents, _MAX_UNKNOWN):
+            if document.wrapper in sniff.OTLP_KEYS:
+                dialect, why = None, document.problem
+            else:
+                dialect, why = self._format_of(document)
+            if not why:
+                for other, reason in unknown:
+                    self._leave_out(other, reason)
+                return document, dialect
+            unknown.append((document, why))
+        raise self._nothing(unknown)
+
+    def _format_of(self, document: Document) -> tuple[sniff.Dialect | None, str]:
+        """Return the dialect of a document, `None` for OTLP, and why it is not known."""
+        try:
+            parsed = _parse(document)
+        except ValueError as exc:
+            return None, str(exc)
+        for value in parsed:
+            if sniff.is_otlp(value):
+                return None, ""
+            if dialect := sniff.dialect_of(value):
+                return dialect, ""
+        other = next(filter(None, map(sniff.other_format, parsed)), None)
+        return None, f"JSON of {other or 'no known trace format'}"
+
+    def _nothing(self, unknown: Sequence[tuple[Document, str]]) -> TraceFileError:
+        if not unknown:
+            return _no_spans(self._source, "JSON")
+        document, why = unknown[0]
+        msg = (
+            f"{self._source.name}:{document.line}: is {why}; it begins with {_shown(document.text)}. "
+            "Hotspan reads OTLP/JSON, as hotspan.configure(file=...) writes it, and what docs/formats.md "
+            "lists; a file that was cut off has to be copied or recorded again."
+        )
+        return TraceFileError(msg)
+
+    def _parsed(self, documents: Iterable[Document], dialect: sniff.Dialect) -> Iterator[tuple[int, Any]]:
+        for document, value in self._each(documents, _parse):
+            found = sniff.dialect_of(value)
+            if found is None or found.read is not dialect.read:
+                self._leave_out(document, f"not of {dialect.name}, as the rest of the file")
+            else:
+                yield document.line, value
+
+    def _otlp(self, documents: Iterable[Document]) -> Iterator[Item]:
+        decoder = otlp_json.Decoder()
+        for _, found in self._each(documents, lambda document: [_decoded(decoder, document)]):
+            yield from found
+
+    def _each(
+        self, documents: Iterable[Document], decode: Callable[[Document], Iterable[Any]]
+    ) -> Iterator[tuple[Document, Any]]:
+        """Yield what each document holds, with the document; what cannot be read is said and left out."""
+        bad: tuple[Document, str] | None = None  # the latest: whether it was the last is known afterwards
+        is_any_read = False
+        for document in documents:
+            if bad:
+                self._leave_out(*bad)
+                bad = None
+            try:
+                for value in decode(document):
+                    is_any_read = True
+                    yield document, value
+            except (ValueError, *_UNREADABLE) as exc:
+                bad = document, values.TOO_DEEP if isinstance(exc, RecursionError) else str(exc)
+                yield from self._rest_of(document, decode)
+        if bad and not is_any_read:
+            raise self._nothing([bad])
+        if bad:
+            document, why = bad
+            is_half = self._is_lines and not document.problem and why != values.TOO_DEEP
+            self._leave_out(document, framing.HALF_WRITTEN if is_half else why)
+
+    def _rest_of(
+        self, document: Document, decode: Callable[[Document], Iterable[Any]]
+    ) -> Iterator[tuple[Document, Any]]:
+        # A writer was killed in mid-line and another went on behind it: the second one's object is whole.
+        start = document.text.rfind(document.text[:_ALIKE])
+        if self._is_lines and start > 0:
+            rest = document._replace(text=document.text[start:])
+            try:
+                found = list(decode(rest))
+            except (ValueError, *_UNREADABLE):
+                return
+            yield from ((rest, value) for value in found)
+
+    def _leave_out(self, document: Document, why: str) -> None:
+        where = f"{self._source.name}:{document.line}"
+        what = "the line" if self._is_lines else "what begins here"
+        self._warn(f"{where}: {what} is {why}; left out. It begins with {_shown(document.text)}")
+
+
+def _no_spans(source: Source, what: str) -> TraceFileError:
+    msg = (
+        f"{source.name}: is {what}, but holds no spans. The writer recorded none, or what it was asked for "
+        "has none: look at the time range, the project or the service."
+    )
+    return TraceFileError(msg)
+
+
+def _has_lines(source: Source) -> bool:
+    """Return whether every line is a document of its own.
+
+    The second line tells it too, as the first one may be the end of one that was cut.
+    """
+    first, second = (*_two_lines(source.first_lines()), b"", b"")[:2]
+    if first.startswith(b"{") and _is_complete(first):
+        return second not in _PRETTY and (bool(second) or first.startswith(_OTLP_STARTS))
+    return first not in _PRETTY and second.startswith(b"{") and _is_complete(second)
+
+
+def _two_lines(text: bytes) -> list[bytes]:
+    lines = (line.strip(_BLANK) for line in text.split(b"\n"))
+    return list(itertools.islice(filter(None, lines), 2))
+
+
+def _is_complete(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _parse(document: Document) -> Sequence[Any]:
+    """Return what a document holds: one value, or the elements of an array.
+
+    Raises:
+        ValueError: It cannot be read.
+    """
+    _check(document)
+    value = values.from_json(document.text)
+    return value if isinstance(value, list) else [value]
+
+
+def _check(document: Document) -> None:
+    text = document.text
+    if document.problem:
+        raise ValueError(document.problem)
+    if len(text) > _MANY_BYTES and text.count(b"{") + text.count(b"[") > _MAX_CONTAINERS:
+        msg = f"more than {_MAX_CONTAINERS:,} objects and arrays in one"
+        raise ValueError(msg)
+
+
+def _decoded(decoder: otlp_json.Decoder, document: Document) -> list[Item]:
+    _check(document)
+    text = document.text
+    if document.wrapper:
+        text = b'{"%b":[%b]}' % (document.wrapper.encode(), text)
+    try:
+        found = decoder.decode(text)
+        return [item._replace(line=document.line) if type(item) is RefusedSpan else item for item in found]
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # What Python writes and JSON has not, such as NaN: as null.
+        return list(decoder.decode(msgspec.json.encode(values.from_json(text))))
+
+
+def _shown(text: bytes) -> str:
+    begin = text[:_SHOWN].decode(errors="replace").strip()
+    return repr(begin + ("…" if len(text) > _SHOWN else ""))

@@ -1,0 +1,189 @@
+"""JSON documents of a text: one per line, or values that go over many lines, or the elements of an array.
+
+A document is a JSON object.  An array is taken apart, and so is the array under one of `WRAPPERS`, as an
+API's answer or a whole export has it, so that of a file of any size one element at a time is in memory.  What
+stands between the documents, such as what a program printed beside them, is handed on as a document too: it
+says of itself, when it is decoded, that it is none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hotspan.analysis.readers.source import MAX_DOCUMENT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+WRAPPERS: Final = frozenset({b"resourceSpans", b"batches", b"resource_spans", b"data", b"traces", b"runs"})
+
+_TOKEN: Final = re.compile(rb'[\[\]{}]|"(?:[^"\\]++|\\.)*+"|"', re.DOTALL)
+_OPENING: Final = re.compile(rb"[\[{]")
+_NEXT_LINE: Final = re.compile(rb"\n[\[{]")
+_BETWEEN: Final = b" \t\r\n,\x1e\xef\xbb\xbf"  # also RFC 7464's separator and the byte order mark
+_MAX_BETWEEN: Final = 1 << 16
+_MAX_RESTARTS: Final = 100
+_QUOTE, _BRACE, _BRACKET = b'"{['
+HALF_WRITTEN: Final = "half-written, as a killed process leaves it"
+TOO_LONG: Final = f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB"
+
+
+class Document(NamedTuple):
+    """One JSON object of a file."""
+
+    line: int  # where it begins, from 1
+    text: bytes
+    wrapper: str = ""  # the key of the array that it is an element of
+    problem: str = ""  # why it cannot be read, where that is known: the text is only its beginning
+
+
+def lines(pieces: Iterable[bytes]) -> Iterator[Document]:
+    """Yield a document for each line that is not blank."""
+    for number, line in enumerate(pieces, start=1):
+        text = line.strip(_BETWEEN)
+        if text:
+            yield Document(number, text, problem=TOO_LONG if len(line) > MAX_DOCUMENT_BYTES else "")
+
+
+def values(blocks: Iterator[bytes]) -> Iterator[Document]:
+    """Yield the documents of a text in which they may go over many lines.
+
+    One that breaks off, or is longer than `MAX_DOCUMENT_BYTES`, is yielded with its `problem`.  Behind one
+    that breaks off, as where another process wrote on, the next line that begins an object begins a document.
+    """
+    return _Splitter(blocks).documents()
+
+
+class _Splitter:
+    """Finds where documents begin and end, by nothing but brackets and strings."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._text = b""  # what is in memory
+        self._at = 0  # read so far
+        self._line, self._line_at = 1, 0  # number of the line at a position
+        self._depth = 0
+        self._levels = [0]  # the depths at which documents begin; the innermost array's is the last
+        self._wrapper = ""
+        self._key = b""  # the latest string of a document's first level
+        self._start: int | None = None  # of the document that is open
+        self._between = 0  # end of the document before
+
+    def documents(self) -> Iterator[Document]:
+        while self._read_on():
+            yield from self._scan()
+            if len(self._text) - self._kept_from() > MAX_DOCUMENT_BYTES:
+                yield self._document(self._kept_from(), self._kept_from() + _MAX_BETWEEN, problem=TOO_LONG)
+                return
+        for _ in range(_MAX_RESTARTS):
+            if self._start is None:
+                break
+            yield self._document(self._start, self._start + _MAX_BETWEEN, problem=HALF_WRITTEN)
+            if not self._restart():
+                return
+            yield from self._scan()
+        if not self._depth:
+            yield from self._text_between(len(self._text))
+
+    def _kept_from(self) -> int:
+        if self._start is not None:
+            return self._start
+        return self._at if self._depth else self._between
+
+    def _read_on(self) -> bool:
+        """Read at least as much as is kept, so that what is kept is not copied again and again."""
+        kept = self._kept_from()
+        self._count_lines(kept)
+        parts = [self._text[kept:]]
+        n_kept = n_bytes = len(parts[0])
+        while n_bytes <= 2 * n_kept and (block := next(self._blocks, b"")):
+            parts.append(block)
+            n_bytes += len(block)
+        self._text = b"".join(parts)
+        self._at -= kept
+        self._between -= kept
+        self._line_at = 0
+        if self._start is not None:
+            self._start = 0
+        return n_bytes > n_kept
+
+    def _count_lines(self, position: int) -> int:
+        self._line += self._text.count(b"\n", self._line_at, position)
+        self._line_at = max(position, self._line_at)
+        return self._line
+
+    def _document(self, start: int, end: int, problem: str = "") -> Document:
+        return Document(self._count_lines(start), self._text[start:end], self._wrapper, problem)
+
+    def _restart(self) -> bool:
+        begin = _NEXT_LINE.search(self._text, (self._start or 0) + 1)
+        if begin is None:
+            return False
+        self._at = self._between = begin.start() + 1
+        self._depth, self._levels, self._wrapper, self._start = 0, [0], "", None
+        return True
+
+    def _scan(self) -> Iterator[Document]:
+        before = -1
+        while before < self._at < len(self._text):
+            before = self._at
+            yield from self._inside() if self._depth else self._outside()
+
+    def _outside(self) -> Iterator[Document]:
+        opening = _OPENING.search(self._text, self._at)
+        self._at = opening.start() if opening else len(self._text)
+        if opening or self._at - self._between > _MAX_BETWEEN:
+            yield from self._text_between(self._at)
+        if opening:
+            self._opens(self._text[self._at], self._at)
+            self._at += 1
+
+    def _text_between(self, end: int) -> Iterator[Document]:
+        start, self._between = self._between, end
+        text = self._text[start:end].strip(_BETWEEN + b"]}")
+        if text:
+            yield Document(self._count_lines(self._text.index(text, start)), text)
+
+    def _inside(self) -> Iterator[Document]:
+        text = self._text
+        for match in _TOKEN.finditer(text, self._at):
+            start, end = match.span()
+            token = text[start]
+            if token == _QUOTE:
+                if end == start + 1:  # the string goes on in what was not read yet
+                    self._at = start
+                    return
+                if self._depth == self._levels[-1] + 1:
+                    self._key = text[start + 1 : end - 1]
+            elif token in (_BRACE, _BRACKET):
+                self._opens(token, start)
+            else:
+                self._at = self._between = end
+                yield from self._closes(end)
+                if not self._depth:
+                    return
+        self._at = len(text)
+
+    def _opens(self, token: int, position: int) -> None:
+        level = self._levels[-1]
+        if self._depth == level:
+            if token == _BRACKET and not level:
+                self._levels.append(1)
+            else:
+                self._start = position
+        elif self._depth == level + 1 and token == _BRACKET and not self._wrapper and self._key in WRAPPERS:
+            self._wrapper = self._key.decode()
+            self._levels.append(self._depth + 1)
+            self._start = None
+        self._depth += 1
+
+    def _closes(self, end: int) -> Iterator[Document]:
+        self._depth -= 1
+        level = self._levels[-1]
+        if self._depth < level:
+            self._levels.pop()
+            self._wrapper = ""
+        elif self._start is not None and self._depth == level:
+            yield self._document(self._start, end)
+            self._start = None

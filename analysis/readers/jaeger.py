@@ -1,0 +1,153 @@
+"""Jaeger's JSON: an answer of its API, what its user interface saves, a bare trace, or a span by itself.
+
+Times are in microseconds.  The parent is the reference `CHILD_OF`; `FOLLOWS_FROM` is a link.  What
+OpenTelemetry has as a field of its own (kind, status, scope) is a tag in Jaeger: it becomes the field again.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hotspan.analysis.readers import ids, values
+from hotspan.analysis.readers.dialect import each, record_of
+from hotspan.tracer import semconv
+from hotspan.tracer.record import (
+    AttributeValue,
+    Event,
+    Link,
+    Resource,
+    Scope,
+    SpanRecord,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from hotspan.analysis.readers.items import RefusedSpan
+
+_CHILD_OF: Final = "CHILD_OF"
+_NO_RESOURCE: Final = Resource()
+
+
+def _decode(document: Any) -> Iterator[SpanRecord | RefusedSpan]:
+    trace = values.mapping(document)
+    if isinstance(trace.get("data"), Mapping):  # the user interface's own state
+        trace = trace["data"]
+    resources = {key: _resource(process) for key, process in values.mapping(trace.get("processes")).items()}
+    scopes: dict[tuple[str, str], Scope] = {}
+    for span in values.listing(trace.get("spans", [trace])):
+        yield record_of(_record, values.mapping(span), trace.get("traceID"), resources, scopes)
+
+
+read = each(_decode)
+
+
+def _resource(process: object) -> Resource:
+    found = values.mapping(process)
+    name = {semconv.SERVICE_NAME: values.text(found["serviceName"])} if found.get("serviceName") else {}
+    return Resource({**name, **_tags(found.get("tags"))})
+
+
+def _record(
+    span: Mapping[str, Any],
+    trace: object,
+    resources: Mapping[str, Resource],
+    scopes: dict[tuple[str, str], Scope],
+) -> SpanRecord:
+    name = span.get("operationName")
+    trace_id, span_id = values.trace_and_span_id(span.get("traceID") or trace, span.get("spanID"), name)
+    start_ns = values.start_ns(span.get("startTime"), values.MICROSECONDS)
+    duration_ns = values.time_ns(span.get("duration"), values.MICROSECONDS)
+    tags = _tags(span.get("tags"))
+    parent_id, links = _references(span, trace_id, span_id)
+    status, message = _status(tags)
+    process = span.get("process")
+    resource = _resource(process) if process else resources.get(values.text(span.get("processID")))
+    return SpanRecord(
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_id=parent_id,
+        name=values.text(name),
+        start_ns=start_ns,
+        end_ns=None if duration_ns is None else start_ns + duration_ns,
+        kind=values.kind(tags.pop("span.kind", None)),
+        status=status,
+        status_message=message,
+        scope=_scope(tags, scopes),
+        trace_state=values.text(tags.pop("w3c.tracestate", None)),
+        attributes=tags,
+        events=tuple(_events(span.get("logs"))),
+        links=links,
+        resource=resource or _NO_RESOURCE,
+        flags=values.count(span.get("flags")),
+    )
+
+
+def _references(span: Mapping[str, Any], trace_id: str, span_id: str) -> tuple[str | None, tuple[Link, ...]]:
+    """Return the parent and the links; of several parents the first, if it can be not the span itself."""
+    parent = values.parent_id(span.get("parentSpanID"))  # an older spelling
+    links: list[Link] = []
+    for reference in map(values.mapping, values.listing(span.get("references"))):
+        found = values.text(reference.get("traceID"))
+        link = Link(ids.trace_id(found) or "", values.parent_id(reference.get("spanID")) or "")
+        if not link.span_id:
+            continue
+        is_parent = reference.get("refType") == _CHILD_OF and link.trace_id in ("", trace_id)
+        if is_parent and parent in (None, span_id):
+            parent = link.span_id
+        elif link.span_id not in (parent, span_id):
+            links.append(link)
+    return parent, tuple(links)
+
+
+def _status(tags: dict[str, AttributeValue]) -> tuple[Status, str]:
+    said = values.status(tags.pop("otel.status_code", None))
+    message = values.text(tags.pop("otel.status_description", None))
+    error = tags.get("error")
+    if error in (True, False, "true", "false"):
+        del tags["error"]
+    return ("error" if error in (True, "true") else said), message
+
+
+def _scope(tags: dict[str, AttributeValue], scopes: dict[tuple[str, str], Scope]) -> Scope:
+    tags.pop("internal.span.format", None)
+    said = [
+        [values.text(tags.pop(f"otel.{spelling}.{field}", None)) for spelling in ("scope", "library")]
+        for field in ("name", "version")
+    ]
+    name, version = (next(filter(None, found), "") for found in said)
+    return scopes.setdefault((name, version), Scope(name, version))
+
+
+def _events(logs: object) -> Iterator[Event]:
+    for log in map(values.mapping, values.listing(logs)):
+        fields = _tags(log.get("fields"))
+        name = fields.pop("event", "log")
+        found = values.event(name, log.get("timestamp"), values.MICROSECONDS, fields)
+        if found is not None:
+            yield found
+
+
+def _tags(found: object) -> dict[str, AttributeValue]:
+    pairs = map(values.mapping, values.listing(found))
+    return {values.text(pair.get("key")): _value(pair.get("type"), pair.get("value")) for pair in pairs}
+
+
+def _value(kind: object, value: object) -> AttributeValue:
+    """Return a tag's value as its type has it; numbers may come as texts."""
+    convert = _TYPES.get(kind) if isinstance(kind, str) else None
+    if convert is None or not isinstance(value, str | int | float):
+        return values.attribute(value)
+    try:
+        return convert(value)
+    except (ValueError, OverflowError):
+        return value
+
+
+_TYPES: Final[Mapping[str, Callable[[Any], AttributeValue]]] = {
+    "int64": int,
+    "float64": float,
+    "bool": lambda value: value in (True, "true"),
+    "binary": lambda value: base64.b64decode(value, validate=True) if isinstance(value, str) else value,
+}

@@ -1,0 +1,239 @@
+"""Values of anyone's JSON as a span record has them; what cannot be one is a `ValueError` that says so.
+
+The functions take whatever stands in a file: any type, any nesting, any size.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from hotspan.analysis.readers import ids
+from hotspan.tracer.record import (
+    KINDS,
+    NO_ATTRIBUTES,
+    STATUSES,
+    Attributes,
+    AttributeValue,
+    Event,
+    Kind,
+    Status,
+)
+
+NANOSECONDS: Final = 1
+MICROSECONDS: Final = 1_000
+MILLISECONDS: Final = 1_000_000
+SECONDS: Final = 1_000_000_000
+
+TOO_DEEP: Final = "nested too deeply"
+_MAX_DEPTH: Final = 32  # of an attribute's value: what lies deeper is no figure
+_MAX_SHOWN: Final = 60
+_MAX_NS: Final = 1 << 64
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MALFORMED: Final = "JSON is malformed: "  # how msgspec begins
+_PYTHONS_OWN: Final = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
+_SURROGATE: Final = re.compile(rb"\\u[dD][89abAB]..(?:\\u[dD][c-fC-F]..)?|\\u[dD][c-fC-F]..")
+_PAIR: Final = len(rb"\ud83d\ude00")
+_FRACTION: Final = re.compile(r"[.,](\d+)")
+_KINDS: Final = frozenset(KINDS)
+_STATUSES: Final = frozenset(STATUSES)
+
+
+class Nanoseconds(int):
+    """A time that is in nanoseconds, whatever unit the format has otherwise."""
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: short, on one line."""
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def from_json(document: bytes) -> Any:
+    """Return what a JSON text holds; also NaN and the infinities, which Python writes into it.
+
+    Raises:
+        ValueError: It is not JSON, or nested without end.
+    """
+    try:
+        return msgspec.json.decode(document)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        if not _PYTHONS_OWN.search(document):
+            msg = f"not JSON: {str(exc).removeprefix(_MALFORMED)}"
+            raise ValueError(msg) from None
+    try:
+        return json.loads(_SURROGATE.sub(_whole_character, document))
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except ValueError as exc:
+        msg = f"not JSON: {exc}"
+        raise ValueError(msg) from None
+
+
+def _whole_character(found: re.Match[bytes]) -> bytes:
+    # Half of a character, as JavaScript cuts texts, is none that can be written anywhere.
+    return found[0] if len(found[0]) == _PAIR else rb"\ufffd"
+
+
+def count(value: object) -> int:
+    """Return a number that OTLP holds in 32 bits without a sign, and 0 for anything else."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 1 << 32 else 0
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return an object, or an empty one for what is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def listing(value: object) -> Sequence[Any]:
+    """Return an array, or an empty one for what is none."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def text(value: object) -> str:
+    """Return a text as it is, nothing for `None`, and anything else in words."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else shown(value)
+
+
+def time_ns(value: object, unit_ns: int) -> int | None:
+    """Return a time in nanoseconds since 1970, or `None` where there is none.
+
+    Args:
+        value: A number of the unit, its digits, or a time in ISO 8601 (in UTC if it names no zone).
+        unit_ns: The format's unit.
+
+    Raises:
+        ValueError: It is none of these, or not within 584 years of 1970.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        found = _from_iso(value) if not _is_number(value) else _scaled(value, unit_ns)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        msg = f"a time of {shown(value)} is neither a number nor a text"
+        raise ValueError(msg)  # noqa: TRY004 - a fault of the file, not of a caller
+    elif isinstance(value, float) and not math.isfinite(value):
+        return None  # as data frames have it where nothing is
+    else:
+        found = _scaled(value, NANOSECONDS if isinstance(value, Nanoseconds) else unit_ns)
+    if abs(found) >= _MAX_NS:
+        msg = (
+            f"a time of {shown(value)} would be the year {1970 + found // (31_556_952 * SECONDS)}: the "
+            "writer's unit is not that of the format"
+        )
+        raise ValueError(msg)
+    return found
+
+
+def _is_number(value: str) -> bool:
+    return len(value) <= _MAX_SHOWN and value.lstrip("+-").replace(".", "", 1).isdecimal()
+
+
+def _scaled(value: str | float, unit_ns: int) -> int:
+    if isinstance(value, int):
+        return int(value) * unit_ns
+    # Through the digits that the writer saw: a product of floats is off by hundreds of nanoseconds.
+    return round(Decimal(value if isinstance(value, str) else repr(value)) * unit_ns)
+
+
+def _from_iso(value: str) -> int:
+    fraction = _FRACTION.search(value)
+    whole = value if fraction is None else value[: fraction.start()] + value[fraction.end() :]
+    try:
+        moment = datetime.fromisoformat(whole.strip())
+    except ValueError:
+        msg = f"a time of {shown(value)} is neither a number nor in ISO 8601"
+        raise ValueError(msg) from None
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    nanos = int(fraction[1][:9].ljust(9, "0")) if fraction else 0
+    return (since.days * 86_400 + since.seconds) * SECONDS + since.microseconds * MICROSECONDS + nanos
+
+
+def start_ns(value: object, unit_ns: int) -> int:
+    """Return the time at which a span starts.
+
+    Raises:
+        ValueError: There is none.
+    """
+    found = time_ns(value, unit_ns)
+    if found is None:
+        msg = "it has no start time"
+        raise ValueError(msg)
+    return found
+
+
+def trace_and_span_id(trace: object, span: object, name: object) -> tuple[str, str]:
+    """Return both ids as lower-case hex.
+
+    Raises:
+        ValueError: One of them is none.
+    """
+    trace_id = ids.trace_id(trace) if isinstance(trace, str) else None
+    span_id = ids.span_id(span) if isinstance(span, str) else None
+    if trace_id is None or span_id is None:
+        msg = f"span {shown(name)} has no usable id (trace {shown(trace)}, span {shown(span)})"
+        raise ValueError(msg)
+    return trace_id, span_id
+
+
+def parent_id(value: object) -> str | None:
+    """Return a parent's id as lower-case hex, or `None` where there is none."""
+    return ids.span_id(value) if isinstance(value, str) and value else None
+
+
+def kind(value: object) -> Kind:
+    """Return the kind of a span: `CLIENT`, `SpanKind.CLIENT`, `SPAN_KIND_CLIENT`, `client`."""
+    name = text(value).rpartition(".")[2].lower().removeprefix("span_kind_")
+    return name if name in _KINDS else "unspecified"
+
+
+def status(value: object) -> Status:
+    """Return the status of a span: `ERROR`, `StatusCode.ERROR`, `STATUS_CODE_ERROR`, `error`."""
+    name = text(value).rpartition(".")[2].lower().removeprefix("status_code_")
+    return name if name in _STATUSES else "unset"
+
+
+def attributes(value: object) -> Attributes:
+    """Return an object as attributes; what holds nothing is left out."""
+    found = mapping(value)
+    return {str(key): attribute(item) for key, item in found.items() if item is not None} or NO_ATTRIBUTES
+
+
+def attribute(value: object, depth: int = 0) -> AttributeValue:
+    """Return a value of JSON as a value of an attribute; what is nested beyond 32 levels is left out."""
+    if value is None or isinstance(value, str | bool | int | float | bytes):
+        return value
+    if depth >= _MAX_DEPTH:
+        return "…"
+    if isinstance(value, Mapping):
+        return {str(key): attribute(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return tuple(attribute(item, depth + 1) for item in value)
+    return str(value)
+
+
+def event(name: object, time: object, unit_ns: int, found: object) -> Event | None:
+    """Return an event, or `None` where its time cannot be read: the span is worth more than its event."""
+    try:
+        at_ns = time_ns(time, unit_ns)
+    except ValueError:
+        return None
+    return None if at_ns is None else Event(text(name), at_ns, attributes(found))
+
+
+def events(found: object, time_key: str, unit_ns: int) -> tuple[Event, ...]:
+    """Return an array of objects with name, time and attributes as events."""
+    each = (mapping(item) for item in listing(found))
+    made = (event(item.get("name"), item.get(time_key), unit_ns, item.get("attributes")) for item in each)
+    return tuple(item for item in made if item is not None)
