@@ -82,7 +82,7 @@ _decode_embeddings: Final = msgspec.json.Decoder(_Embeddings).decode
 
 
 class _Pattern(NamedTuple):
-    """What stands around the text in a chunk that carries nothing else, as one event of a body.
+    """What stands around the text in a chunk that carries nothing else, as one event of a body to its end.
 
     An event that begins and ends so, with some text and no quote between, is such a chunk: the text ends
     where `after` begins, and there is no room for anything else.
@@ -157,18 +157,22 @@ class Body:
         if not self._parser.is_between_events:
             at = _end_of_event(piece, 0)
             self._parse(stamp_ns, piece[:at])
-        before, after = self._pattern.before, self._pattern.after + _END
-        while at < len(piece) and not self._tokens.done_seen:
+        begins, note, size = piece.startswith, self._note_text, len(piece)
+        while at < size and not self._tokens.done_seen:
+            before, after = self._pattern.before, self._pattern.after
+            n_before, n_after = len(before), len(after)
             # Hot, as `feed`; nothing is cut out of the piece.
-            start = at + len(before)
-            end = piece.find(b'"', start) if piece.startswith(before, at) else 0
-            if end > start and piece.startswith(after, end):
-                self._note_text(stamp_ns)
-                at = end + len(after)
-            else:
+            while begins(before, at):
+                start = at + n_before
+                end = piece.find(b'"', start)
+                if end <= start or not begins(after, end):
+                    break
+                note(stamp_ns)
+                at = end + n_after
+            if at < size:
                 end = _end_of_event(piece, at)
                 self._parse(stamp_ns, piece[at:end])
-                at, before, after = end, self._pattern.before, self._pattern.after + _END
+                at = end
 
     def _parse(self, stamp_ns: int, data: bytes) -> None:
         for event in self._parser.feed(data):
@@ -179,7 +183,7 @@ class Body:
         if self._tokens.done_seen or not self._parser.is_between_events:
             self._before = self._after = _NEVER
         else:
-            self._before, self._after = self._pattern.before, self._pattern.after + _END
+            self._before, self._after = self._pattern
         self._n_before, self._n_after = len(self._before), len(self._after)
 
     def _take_whole(self, content: bytes) -> None:
@@ -255,7 +259,7 @@ def _pattern_of(data: bytes, text: str) -> _Pattern | None:
     for found in _TEXT_KEY.finditer(data):
         end = data.find(b'"', found.end())
         if data[found.end() : end] == text.encode():
-            return _Pattern(_PREFIX + data[: found.end()], data[end:])
+            return _Pattern(_PREFIX + data[: found.end()], data[end:] + _END)
     return None
 
 

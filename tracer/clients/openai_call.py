@@ -72,7 +72,6 @@ class OpenAICall(Call):
         self.is_async = is_async
         self.pace: Pace | None = None
         self.network: Any = _UNSTAMPED
-        self.is_late = False  # the user held an item for long: more may be waiting
         self._is_azure = "Azure" in type(client).__name__
         self._hide_usage = hide_usage
         self._response: Any = None  # the answer, when its body was read at once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hotspan.tracer import clock
 
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hotspan.tracer.clients.openai_call import OpenAICall
-
-_SLOW_CONSUMER_NS: Final = 1_000_000  # after holding for longer, waiting bytes are taken before the next item
 
 
 class Pace:
@@ -27,7 +25,7 @@ class Pace:
         n_items: Items that the user got.
     """
 
-    __slots__ = ("_call", "_feed", "_hide_usage", "_hold_ns", "_is_running", "_yielded_ns", "n_items")
+    __slots__ = ("_call", "_feed", "_given_ns", "_hide_usage", "_hold_ns", "_is_running", "n_items")
 
     def __init__(
         self, call: OpenAICall, *, feed: Callable[[int, object], None] | None, hide_usage: bool
@@ -36,9 +34,9 @@ class Pace:
         self._call = call
         self._feed = feed
         self._hide_usage = hide_usage
-        self._hold_ns = 0
         self._is_running = False
-        self._yielded_ns = 0  # 0: no item is held
+        self._given_ns = 0  # when the user got the item that he holds; 0: he holds none
+        self._hold_ns = 0  # for which he held those before
 
     def take_place(self, stream: Any) -> bool:
         """Pace a `Stream` or `AsyncStream`; False for what is neither (a raw response)."""
@@ -55,36 +53,33 @@ class Pace:
     @property
     def is_pulling(self) -> bool:
         """Whether the user waits for an item at this moment."""
-        return self._is_running and not self._yielded_ns
+        return self._is_running and not self._given_ns
 
     def total_hold_ns(self) -> int:
         """Return for how long items were held so far, the one that is held now included."""
-        return self._hold_ns + (clock.now_ns() - self._yielded_ns if self._yielded_ns else 0)
+        return self._hold_ns + (clock.now_ns() - self._given_ns if self._given_ns else 0)
 
     def _steps(self, source: Iterator[Any]) -> Iterator[Any]:
         # Hot: every item of a stream comes here.
-        now, watches, call = clock.now_ns, self.watches, self._call
+        now, watches, n_items, hold_ns = clock.now_ns, self.watches, 0, 0
         self._is_running = True
         try:
             for item in source:
                 if watches and self.keeps_back(item):
                     continue
-                self.n_items += 1
-                self._yielded_ns = yielded_ns = now()
+                self.n_items = n_items = n_items + 1
+                self._given_ns = given_ns = now()
                 yield item
-                self._yielded_ns = 0
-                hold_ns = now() - yielded_ns
-                self._hold_ns += hold_ns
-                if hold_ns > _SLOW_CONSUMER_NS:
-                    call.is_late = True
+                self._hold_ns = hold_ns = hold_ns + now() - given_ns
+                self._given_ns = 0
         except GeneratorExit:
             raise
         except BaseException as exc:
-            call.end_by(exc)
+            self._call.end_by(exc)
             raise
         finally:
             self._is_running = False
-        call.end_whole()
+        self._call.end_whole()
 
     @property
     def watches(self) -> bool:
@@ -101,18 +96,15 @@ class Pace:
 
     def pull(self) -> None:
         """Note that the user wants an item, and gives up the one that he holds."""
-        if self._yielded_ns:
-            hold_ns = clock.now_ns() - self._yielded_ns
-            self._yielded_ns = 0
-            self._hold_ns += hold_ns
-            if hold_ns > _SLOW_CONSUMER_NS:
-                self._call.is_late = True
+        if self._given_ns:
+            self._hold_ns += clock.now_ns() - self._given_ns
+            self._given_ns = 0
         self._is_running = True
 
     def give(self) -> None:
         """Note that the user gets an item."""
         self.n_items += 1
-        self._yielded_ns = clock.now_ns()
+        self._given_ns = clock.now_ns()
 
     def end(self, exc: BaseException | None) -> None:
         """End the call with what the user gets instead of an item; None: the end of the stream."""

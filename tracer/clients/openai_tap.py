@@ -20,7 +20,7 @@ import os
 import sys
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock
 from hotspan.tracer.faults import fault
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from hotspan.tracer.clients.openai_call import OpenAICall
+
+_SLOW_CONSUMER_NS: Final = 1_000_000  # after a longer time, waiting bytes are taken before they are asked for
 
 # Taps on bodies that have not ended, so that the end of the interpreter can end their calls.
 _open: weakref.WeakSet[Tap] = weakref.WeakSet()
@@ -116,7 +118,7 @@ class Tap:
 class _SyncTap(Tap):
     def __iter__(self) -> Iterator[bytes]:
         # Hot.  May be iterated again in the middle, as the source may: both go on where the other is.
-        pieces, call, network = iter(self._source), self._call, self._call.network
+        pieces, network, now = iter(self._source), self._call.network, clock.now_ns
         try:
             while self._ahead:
                 yield self._ahead.popleft()
@@ -126,8 +128,7 @@ class _SyncTap(Tap):
                 except Exception as own:  # noqa: BLE001 - the user's stream goes on
                     self._fault(own)
                 yield piece
-                if call.is_late:
-                    call.is_late = False
+                if now() - network.read_ns > _SLOW_CONSUMER_NS:
                     self._read_ahead(pieces)
                     while self._ahead:
                         yield self._ahead.popleft()
@@ -165,7 +166,7 @@ class _SyncTap(Tap):
 class _AsyncTap(Tap):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         # Hot, as `_SyncTap`.
-        pieces, call, network = aiter(self._source), self._call, self._call.network
+        pieces, network, now = aiter(self._source), self._call.network, clock.now_ns
         try:
             while self._ahead:
                 yield self._ahead.popleft()
@@ -175,8 +176,7 @@ class _AsyncTap(Tap):
                 except Exception as own:  # noqa: BLE001 - the user's stream goes on
                     self._fault(own)
                 yield piece
-                if call.is_late:
-                    call.is_late = False
+                if now() - network.read_ns > _SLOW_CONSUMER_NS:
                     await self._read_ahead(pieces)
                     while self._ahead:
                         yield self._ahead.popleft()
