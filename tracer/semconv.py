@@ -82,6 +82,9 @@ FAULTS: Final = "hotspan.faults"  # resource of a line without spans: faults of 
 OVERHEAD_NS: Final = (
     "hotspan.overhead_per_span_ns"  # resource: measured cost of one span on the calling thread
 )
+CHUNK_OVERHEAD_NS: Final = (
+    "hotspan.overhead_per_chunk_ns"  # resource: measured cost of one item of a traced stream, likewise
+)
 ORIGINAL_LENGTH: Final = "hotspan.original_length"  # suffix of a key: length of a value that was cut
 
 # --- OpenTelemetry: resource and general --------------------------------------------------------------
@@ -188,6 +191,7 @@ LLM_REQUEST_TYPE: Final = "llm.request.type"
 LANGFUSE_TYPE: Final = "langfuse.observation.type"
 LANGFUSE_LEVEL: Final = "langfuse.observation.level"  # ERROR: it failed
 LANGSMITH_KIND: Final = "langsmith.span.kind"
+LANGSMITH_METADATA: Final = "langsmith.metadata."  # before the name of what an application said of a run
 LANGSMITH_INTEGRATION: Final = "langsmith.metadata.ls_integration"
 LANGSMITH_NODE: Final = "langsmith.metadata.langgraph_node"  # present: a node of a graph, not the graph
 MLFLOW_TYPE: Final = "mlflow.spanType"  # JSON in a string: the quotes are part of the value
@@ -252,3 +256,15 @@ CHUNK_EVENTS: Final = (  # one a chunk, or of the first
     "ai.stream.firstChunk",
     "new_token",  # LangChain tells of empty chunks too
 )
+
+# --- Jaeger's tags: what OpenTelemetry has as a field of its own -------------------------------------------
+JAEGER_KIND: Final = "span.kind"
+JAEGER_ERROR: Final = "error"
+JAEGER_STATUS: Final = "otel.status_code"
+JAEGER_STATUS_MESSAGE: Final = "otel.status_description"
+JAEGER_SCOPE_NAME: Final = "otel.scope.name"
+JAEGER_SCOPE_VERSION: Final = "otel.scope.version"
+JAEGER_SCOPE_NAME_OLD: Final = "otel.library.name"
+JAEGER_SCOPE_VERSION_OLD: Final = "otel.library.version"
+JAEGER_TRACE_STATE: Final = "w3c.tracestate"
+JAEGER_FORMAT: Final = "internal.span.format"  # how the span came to Jaeger

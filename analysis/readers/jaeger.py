@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 _CHILD_OF: Final = "CHILD_OF"
 _NO_RESOURCE: Final = Resource()
+_SCOPE_TAGS: Final = (
+    (semconv.JAEGER_SCOPE_NAME, semconv.JAEGER_SCOPE_NAME_OLD),
+    (semconv.JAEGER_SCOPE_VERSION, semconv.JAEGER_SCOPE_VERSION_OLD),
+)
 
 
 def _decode(document: Any) -> Iterator[SpanRecord | RefusedSpan]:
@@ -71,11 +75,11 @@ def _record(
         name=values.text(name),
         start_ns=start_ns,
         end_ns=None if duration_ns is None else start_ns + duration_ns,
-        kind=values.kind(tags.pop("span.kind", None)),
+        kind=values.kind(tags.pop(semconv.JAEGER_KIND, None)),
         status=status,
         status_message=message,
         scope=_scope(tags, scopes),
-        trace_state=values.text(tags.pop("w3c.tracestate", None)),
+        trace_state=values.text(tags.pop(semconv.JAEGER_TRACE_STATE, None)),
         attributes=tags,
         events=tuple(_events(span.get("logs"))),
         links=links,
@@ -102,22 +106,23 @@ def _references(span: Mapping[str, Any], trace_id: str, span_id: str) -> tuple[s
 
 
 def _status(tags: dict[str, AttributeValue]) -> tuple[Status, str]:
-    said = values.status(tags.pop("otel.status_code", None))
-    message = values.text(tags.pop("otel.status_description", None))
-    error = tags.get("error")
+    said = values.status(tags.pop(semconv.JAEGER_STATUS, None))
+    message = values.text(tags.pop(semconv.JAEGER_STATUS_MESSAGE, None))
+    error = tags.get(semconv.JAEGER_ERROR)
     if error in (True, False, "true", "false"):
-        del tags["error"]
+        del tags[semconv.JAEGER_ERROR]
     return ("error" if error in (True, "true") else said), message
 
 
 def _scope(tags: dict[str, AttributeValue], scopes: dict[tuple[str, str], Scope]) -> Scope:
-    tags.pop("internal.span.format", None)
-    said = [
-        [values.text(tags.pop(f"otel.{spelling}.{field}", None)) for spelling in ("scope", "library")]
-        for field in ("name", "version")
-    ]
-    name, version = (next(filter(None, found), "") for found in said)
+    tags.pop(semconv.JAEGER_FORMAT, None)
+    name, version = (_first_of(tags, keys) for keys in _SCOPE_TAGS)
     return scopes.setdefault((name, version), Scope(name, version))
+
+
+def _first_of(tags: dict[str, AttributeValue], keys: tuple[str, ...]) -> str:
+    found = [values.text(tags.pop(key, None)) for key in keys]
+    return next(filter(None, found), "")
 
 
 def _events(logs: object) -> Iterator[Event]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _SCOPE: Final = Scope("langsmith")
 _NEW_TOKEN, _FIRST_TOKEN = "new_token", "first_token"
 _ERROR_TYPE: Final = re.compile(r"[\w.]+(?=\()")
-_METADATA: Final = "langsmith.metadata."
 
 # Attribute -> the places where runs have it; the first one counts.
 _PLACES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -108,7 +107,7 @@ def _parent_id(run: Mapping[str, Any]) -> str | None:
 
 def _attributes(run: Mapping[str, Any]) -> dict[str, AttributeValue]:
     found: dict[str, AttributeValue] = {
-        _METADATA + str(key): value
+        semconv.LANGSMITH_METADATA + str(key): value
         for key, value in _inner(_inner(run, "extra"), "metadata").items()
         if isinstance(value, str | int | float)
     }
