@@ -24,7 +24,7 @@ from hotspan.tracer import semconv
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hotspan.tracer.record import Resource, SpanRecord, Trace
+    from hotspan.tracer.record import Attributes, Resource, SpanRecord, Trace
 
 _CANCELLED: frozenset[Outcome] = frozenset({"cancelled", "abandoned", "interrupted"})
 
@@ -110,6 +110,7 @@ class Collector:
     request_durations_ns: list[int] = field(default_factory=list)  # of those that succeeded
     request_ns: int = 0  # duration of all requests together, however they ended
     n_request_spans: int = 0
+    n_request_chunks: int = 0  # items of traced streams, and chunks of model calls
     unattributed_ns: int = 0
     model_calls: list[ModelCall] = field(default_factory=list)
     request_calls: list[RequestCalls] = field(default_factory=list)
@@ -198,6 +199,7 @@ class Collector:
         self.request_outcomes[outcome] += 1
         self.request_ns += tree.duration_ns(root)
         self.n_request_spans += len(below)
+        self.n_request_chunks += sum(_n_chunks(tree.spans[index].attributes) for index in below)
         if outcome == "ok":
             self.request_durations_ns.append(tree.duration_ns(root))
             self.timelines.append(timeline_of(tree, calls, root))
@@ -240,6 +242,11 @@ class Collector:
             totals = self._totals(stage)
             totals.wall_ns += union_ns(covered)
             totals.calls_per_request.append(len(covered))
+
+
+def _n_chunks(attributes: Attributes) -> int:
+    found = attributes.get(semconv.STREAM_ITEMS) or attributes.get(semconv.CHUNKS)
+    return found if isinstance(found, int) else 0
 
 
 def _counts(tree: Tree, calls: Calls, index: int) -> bool:

@@ -30,7 +30,8 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
     seen = read if isinstance(read, ReadEvidence) else ReadEvidence()
     repairs = collector.repairs
     ratio = min((ratio for ratio, _ in collector.writers.weighted(semconv.SAMPLE_RATIO)), default=None)
-    overhead = _overhead_ns(collector)
+    per_span = _weighted(collector, semconv.OVERHEAD_NS)
+    per_chunk = _weighted(collector, semconv.CHUNK_OVERHEAD_NS)
     n_clipped = sum(phases.is_clipped for _, phases in accounts)
     return Evidence(
         files=seen.files,
@@ -54,8 +55,9 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
         n_engine_clipped=n_clipped,
         is_sampled=ratio is not None and ratio < 1,
         sample_ratio=ratio,
-        overhead_per_span_ns=overhead,
-        overhead_ratio=_overhead_ratio(collector, overhead),
+        overhead_per_span_ns=per_span,
+        overhead_per_chunk_ns=per_chunk,
+        overhead_ratio=_overhead_ratio(collector, per_span, per_chunk),
         services=tuple(str(value) for value in collector.writers.values(semconv.SERVICE_NAME)),
         engines=_names(collector, semconv.ENGINE),
         models=_names(collector, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
@@ -63,17 +65,18 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
     )
 
 
-def _overhead_ns(collector: Collector) -> float | None:
-    """Return the writers' own measure of one span, each weighed by the spans that it wrote."""
-    found = list(collector.writers.weighted(semconv.OVERHEAD_NS))
+def _weighted(collector: Collector, key: str) -> float | None:
+    """Return the writers' own measure of what tracing costs, each weighed by the spans that it wrote."""
+    found = list(collector.writers.weighted(key))
     n_spans = sum(n for _, n in found)
     return math.fsum(cost * n for cost, n in found) / n_spans if n_spans else None
 
 
-def _overhead_ratio(collector: Collector, overhead_ns: float | None) -> float | None:
-    if overhead_ns is None or not collector.request_ns:
+def _overhead_ratio(collector: Collector, span_ns: float | None, chunk_ns: float | None) -> float | None:
+    if span_ns is None or not collector.request_ns:
         return None
-    return min(overhead_ns * collector.n_request_spans / collector.request_ns, 1.0)
+    cost_ns = span_ns * collector.n_request_spans + (chunk_ns or 0) * collector.n_request_chunks
+    return min(cost_ns / collector.request_ns, 1.0)
 
 
 def _names(collector: Collector, *keys: str) -> tuple[str, ...]:

@@ -65,7 +65,8 @@ class Evidence:
     is_sampled: bool = False
     sample_ratio: float | None = None  # smallest share of requests that a writer says it traced
     overhead_per_span_ns: float | None = None  # the writer's own measure of one span, on the traced thread
-    overhead_ratio: float | None = None  # that cost times the spans, over the time of the requests
+    overhead_per_chunk_ns: float | None = None  # the same of one item of a traced stream
+    overhead_ratio: float | None = None  # these times the spans and the chunks, over the time of the requests
     services: tuple[str, ...] = ()  # service.name of every writer
     engines: tuple[str, ...] = ()  # vllm, transformers, …: what answered the model calls
     models: tuple[str, ...] = ()  # names of the models that answered
@@ -96,7 +97,8 @@ class Evidence:
             "sampled": self.is_sampled,
             "sample_ratio": self.sample_ratio,
             "overhead": {
-                "per_span_us": self._overhead_us(),
+                "per_span_us": _us(self.overhead_per_span_ns),
+                "per_chunk_us": _us(self.overhead_per_chunk_ns),
                 "share_ratio": self.overhead_ratio,
             },
             "services": list(self.services),
@@ -105,8 +107,9 @@ class Evidence:
             "warnings": list(self.warnings),
         }
 
-    def _overhead_us(self) -> float | None:
-        return None if self.overhead_per_span_ns is None else self.overhead_per_span_ns / 1000
+
+def _us(duration_ns: float | None) -> float | None:
+    return None if duration_ns is None else duration_ns / 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,7 +290,8 @@ def _resource(new: Settings, *, measure_cost: bool = True) -> Resource:
     import uuid  # noqa: PLC0415 - this and the next cost more to import than the rest of Hotspan
     from importlib import metadata  # noqa: PLC0415 - as above
 
-    cost = {semconv.OVERHEAD_NS: overhead.span_cost_ns()} if measure_cost else {}
+    measures = {semconv.OVERHEAD_NS: overhead.span_cost_ns, semconv.CHUNK_OVERHEAD_NS: overhead.chunk_cost_ns}
+    cost = {key: measure() for key, measure in measures.items()} if measure_cost else {}
     return Resource(
         {
             semconv.SERVICE_NAME: new.service_name,

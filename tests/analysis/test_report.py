@@ -315,8 +315,20 @@ def test_the_writers_measure_of_its_own_cost_is_set_against_the_requests():
 
     found = analyse([Trace("1", spans)]).to_dict()["evidence"]
 
-    assert found["overhead"] == {"per_span_us": 1.0, "share_ratio": pytest.approx(6e-5)}
+    share = pytest.approx(6e-5)
+    assert found["overhead"] == {"per_span_us": 1.0, "per_chunk_us": None, "share_ratio": share}
     assert (found["sampled"], found["sample_ratio"]) == (True, 0.5)
+
+
+@pytest.mark.parametrize("key", [semconv.STREAM_ITEMS, semconv.CHUNKS])
+def test_chunks_of_streams_cost_too(key):
+    """1 µs a span, half a µs a chunk, 6 spans and 100 chunks in 100 ms: 0.056 %."""
+    resource = Resource({semconv.OVERHEAD_NS: 1000, semconv.CHUNK_OVERHEAD_NS: 500})
+    spans = [span._replace(resource=resource) for span in _rag("1", {"answer": {key: 100}}).spans]
+
+    found = analyse([Trace("1", spans)]).to_dict()["evidence"]["overhead"]
+
+    assert found == {"per_span_us": 1.0, "per_chunk_us": 0.5, "share_ratio": pytest.approx(56e-5)}
 
 
 #  agent |--------------------------------------------------|   0 - 100

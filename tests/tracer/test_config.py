@@ -123,7 +123,7 @@ def test_sampling_is_decided_at_the_root():
 
 
 def test_own_cost_is_written_into_the_resource(tmp_path):
-    """The cost of a stage is measured on the machine, by spans that are not written or counted."""
+    """The cost of a stage and of a stream's item is measured by spans that are not written or counted."""
     path = tmp_path / "run.jsonl"
     hotspan.configure(file=path)
     with hotspan.request():
@@ -132,7 +132,8 @@ def test_own_cost_is_written_into_the_resource(tmp_path):
     ((_, resource),) = spans_of(path)
 
     assert (result.exported, result.lost) == (1, 0)
-    assert 0 < int(resource["hotspan.overhead_per_span_ns"]["intValue"]) < 1_000_000
+    for key in ("hotspan.overhead_per_span_ns", "hotspan.overhead_per_chunk_ns"):
+        assert 0 < int(resource[key]["intValue"]) < 1_000_000
 
 
 def test_shutdown_stops_and_configure_starts_again(tmp_path):
