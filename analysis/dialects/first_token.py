@@ -101,5 +101,6 @@ def _kinds_of(event: Event) -> Iterator[str]:
 def _has_token(chunk: object) -> bool:
     """Return whether a chunk of an OpenAI-compatible stream bears a token."""
     choices = chunk.get("choices") if isinstance(chunk, dict) else None
-    deltas = [choice.get("delta") for choice in choices or () if isinstance(choice, dict)]
+    listed = choices if isinstance(choices, list) else ()
+    deltas = [choice.get("delta") for choice in listed if isinstance(choice, dict)]
     return any(delta.get(key) for delta in deltas if isinstance(delta, dict) for key in _TOKENS_OF_DELTA)

@@ -42,7 +42,7 @@ _STAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"\b(?:embed(?:s|der|ding|dings)?|text embedding)\b"), semconv.EMBEDDING),
     (
         re.compile(
-            r"^(?:tool|(?:call|execute|run|running|invoke|use) tool)\b(?! (?:node|invoker|executor)\b)"
+            r"^tool (?!node\b|invoker\b|executor\b)\w|^(?:call|execute|run|running|invoke|use) tool\b"
         ),
         semconv.TOOL,
     ),

@@ -82,7 +82,7 @@ def count_of(value: object) -> int | None:
         return int(value) if value.isascii() and value.isdigit() else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value >= 0 and value == int(value) else None
+    return int(value) if 0 <= value < float("inf") and value == int(value) else None
 
 
 def _stated(attributes: Attributes) -> dict[str, int]:

@@ -1,0 +1,209 @@
+"""One pass over a trace: other writers' figures, attempts, endings and failures under our keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotspan.analysis.dialects import translate
+from hotspan.tracer import semconv
+from hotspan.tracer.record import Event, Scope
+from hotspan.tracer.testing import build_trace
+
+MS = 1_000_000
+CHAT = {"gen_ai.operation.name": "chat"}
+LLM = {"openinference.span.kind": "LLM"}
+CHUNK = "gen_ai.response.time_to_first_chunk"
+
+
+def translated(*spans, attributes=None, scopes=None, status=None, events=None):
+    """Return the translated spans by name; times are in milliseconds."""
+    timed = [(name, start * MS, end * MS, *parent) for name, start, end, *parent in spans]
+    trace = build_trace(*timed, attributes=attributes)
+    written = [
+        span._replace(
+            scope=Scope((scopes or {}).get(span.name, "app")),
+            status=(status or {}).get(span.name, "unset"),
+            events=tuple((events or {}).get(span.name, ())),
+        )
+        for span in trace.spans
+    ]
+    return {span.name: span for span in translate(written)}
+
+
+def test_our_own_spans_are_handed_on_as_they_are():
+    """A trace of Hotspan's costs a look at each span, and nothing is copied."""
+    trace = build_trace(("r", 0, 10), ("g", 0, 5, "r"), stages={"r": "request", "g": "generation"})
+
+    assert translate(trace.spans) is trace.spans
+
+
+def test_figures_are_written_beside_what_was_there():
+    """The writer's own attributes stay."""
+    said = LLM | {"llm.token_count.prompt": 9, "llm.model_name": "m"}
+    found = translated(("c", 0, 100), attributes={"c": said})["c"]
+
+    assert found.attributes == said | {semconv.INPUT_TOKENS: 9, semconv.REQUEST_MODEL: "m"}
+
+
+def test_sums_on_an_agent_are_no_figures_of_a_call():
+    """Tokens that an agent's span repeats are left where they are."""
+    said = {"openinference.span.kind": "AGENT", "llm.token_count.prompt": 9}
+
+    assert translated(("a", 0, 100), attributes={"a": said})["a"].attributes == said
+
+
+def test_several_requests_below_one_call_are_attempts():
+    """The first chunk counts from the request that was answered.
+
+    chat |-------------------------------|
+    POST  |--|       |--|        |------|
+    """
+    post = {"http.request.method": "POST", "url.full": "http://h/v1/chat/completions"}
+    found = translated(
+        ("chat", 0, 1000),
+        ("p1", 10, 50, "chat"),
+        ("p2", 300, 350, "chat"),
+        ("p3", 800, 900, "chat"),
+        attributes={
+            "chat": CHAT | {"gen_ai.response.time_to_first_chunk": 0.9},
+            **dict.fromkeys(("p1", "p2", "p3"), post),
+        },
+    )["chat"]
+
+    assert found.attributes[semconv.ATTEMPTS] == 3
+    assert found.attributes[semconv.BACKOFF_NS] == 790 * MS
+    assert found.attributes[semconv.SEND_OFFSET_NS] == 800 * MS
+    assert found.attributes[semconv.FIRST_CHUNK_NS] == 100 * MS
+
+
+def test_one_request_below_a_call_is_the_call():
+    """What is sent once says nothing new."""
+    post = {"http.request.method": "POST", "url.full": "http://h/v1/chat/completions"}
+    found = translated(("chat", 0, 100), ("p1", 10, 50, "chat"), attributes={"chat": CHAT, "p1": post})
+
+    assert found["chat"].attributes == CHAT
+
+
+def log(at, seconds, tokens):
+    """Return a log of Logfire's that ends a stream."""
+    said = {"logfire.span_type": "log", "duration": seconds, "gen_ai.usage.output_tokens": tokens}
+    return (at, CHAT | {"gen_ai.request.model": "m"} | said)
+
+
+def test_a_stream_ends_with_its_log_and_knows_its_answer():
+    """Two calls at once: each log goes to the call whose headers came when its reading began.
+
+    a      |--|...........|log
+    b       |----|....................|log
+    """
+    chat = CHAT | {"gen_ai.request.model": "m"}
+    (end_a, said_a), (end_b, said_b) = log(200, 0.17, 20), log(300, 0.25, 30)
+    found = translated(
+        ("root", 0, 310),
+        ("a", 0, 30, "root"),
+        ("b", 2, 50, "root"),
+        ("log b", end_b, end_b, "root"),
+        ("log a", end_a, end_a, "root"),
+        attributes={"a": chat, "b": chat, "log a": said_a, "log b": said_b},
+        scopes=dict.fromkeys(("a", "b", "log a", "log b"), "logfire.openai"),
+    )
+
+    assert [(found[name].end_ns, found[name].attributes[semconv.OUTPUT_TOKENS]) for name in "ab"] == [
+        (200 * MS, 20),
+        (300 * MS, 30),
+    ]
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), "long", None])
+def test_a_log_without_a_duration_ends_nothing(seconds):
+    """Any value may stand under the key."""
+    at, said = log(200, seconds, 20)
+    found = translated(
+        ("root", 0, 310),
+        ("a", 0, 30, "root"),
+        ("log", at, at, "root"),
+        attributes={"a": CHAT | {"gen_ai.request.model": "m"}, "log": said},
+        scopes=dict.fromkeys(("a", "log"), "logfire.openai"),
+    )
+
+    assert found["a"].end_ns == 30 * MS
+
+
+@pytest.mark.parametrize(
+    ("scope", "said", "events", "status"),
+    [
+        pytest.param("app", {"error.type": "TimeoutError"}, [], "error", id="error-type"),
+        pytest.param("langfuse-sdk", {"langfuse.observation.level": "ERROR"}, [], "error", id="level"),
+        pytest.param("x", {"gen_ai.task.status": "failure"}, [], "error", id="openllmetry-task"),
+        pytest.param("langsmith", {}, [Event("exception", 60 * MS)], "error", id="langsmith-exception"),
+        pytest.param("app", {}, [Event("exception", 5 * MS)], "ok", id="an-exception-that-was-handled"),
+        pytest.param("langfuse-sdk", {"langfuse.observation.level": "WARNING"}, [], "ok", id="a-warning"),
+    ],
+)
+def test_an_error_that_the_status_hides(scope, said, events, status):
+    """Each writer has its own place for it; an event alone is not one in general."""
+    found = translated(
+        ("c", 0, 50), attributes={"c": said}, scopes={"c": scope}, status={"c": "ok"}, events={"c": events}
+    )
+
+    assert found["c"].status == status
+
+
+AGENTS = "openinference.instrumentation.openai_agents"
+
+
+@pytest.mark.parametrize(
+    ("kind", "starts", "root_fails"),
+    [
+        pytest.param("LLM", 50, True, id="the-last-thing"),
+        pytest.param("LLM", 10, False, id="not-the-last-thing"),
+        pytest.param("TOOL", 50, False, id="a-tool"),
+    ],
+)
+def test_of_a_writer_whose_outer_spans_stay_ok_the_last_failure_goes_up(kind, starts, root_fails):
+    """A run of the Agents SDK is OK whatever happened inside; an agent survives a tool's failure."""
+    found = translated(
+        ("trace", 0, 100),
+        ("turn", 0, 90, "trace"),
+        ("other", 30, 40, "turn"),
+        ("call", starts, 80, "turn"),
+        attributes={"call": {"openinference.span.kind": kind}},
+        scopes=dict.fromkeys(("trace", "turn", "other", "call"), AGENTS),
+        status={"call": "error"},
+    )
+
+    assert (found["trace"].status == "error") is root_fails
+
+
+@pytest.mark.parametrize(
+    ("said", "parent", "fails"),
+    [
+        pytest.param({}, "error", True, id="no-answer"),
+        pytest.param({"gen_ai.usage.output_tokens": 3}, "error", False, id="an-answer"),
+        pytest.param({}, "unset", False, id="nothing-failed"),
+    ],
+)
+def test_a_call_without_an_answer_below_a_failed_run_is_what_failed(said, parent, fails):
+    """Pydantic AI writes no status on a model call that could not connect."""
+    found = translated(
+        ("run", 0, 100),
+        ("chat", 0, 90, "run"),
+        attributes={"chat": CHAT | said},
+        scopes=dict.fromkeys(("run", "chat"), "pydantic-ai"),
+        status={"run": parent},
+    )
+
+    assert (found["chat"].status == "error") is fails
+
+
+def test_loops_of_parents_are_no_danger():
+    """The pass comes before the repair cuts them."""
+    found = translated(
+        ("a", 0, 100, "b"),
+        ("b", 0, 90, "a"),
+        ("c", 0, 90, "c"),
+        scopes=dict.fromkeys("abc", AGENTS),
+        status={"a": "error"},
+    )
+
+    assert set(found) == {"a", "b", "c"}
