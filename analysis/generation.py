@@ -65,12 +65,15 @@ def account_for(calls: Iterable[ModelCall]) -> list[tuple[ModelCall, Phases]]:
     ]
 
 
-def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Phases]]) -> GenerationSummary:
+def summarise(
+    calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Phases]], rows: Sequence[PhaseRow]
+) -> GenerationSummary:
     """Return what the calls say together.
 
     Args:
         calls: All of them, however they ended.
         accounts: Those that succeeded, from `account_for`.
+        rows: The phases of these, from `phase_rows`.
     """
     succeeded = [call for call, _ in accounts]
     status = Counter(dict.fromkeys(_STATUSES, 0))
@@ -78,7 +81,6 @@ def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Ph
         outcome = call.outcome
         status["cancelled" if outcome == "interrupted" else outcome] += 1
     tpots = [tpot for call in succeeded if (tpot := tpot_ns(call)) is not None]
-    phases = [one for _, one in accounts]
     buffered = [call for call in succeeded if call.last.attributes.get(semconv.BUFFERED) is True]
     decoded = [call for call in buffered if call.engine is not None and call.engine.decode_ns]
     return GenerationSummary(
@@ -98,8 +100,8 @@ def summarise(calls: Sequence[ModelCall], accounts: Sequence[tuple[ModelCall, Ph
         chunk_gap_ns=distribution([gap for call in succeeded for gap in _chunk_gaps(call)]),
         output_tokens_per_s=_speeds(tpots),
         tokens=_tokens(succeeded),
-        phases_ns=_phase_means(phases),
-        phase_sources=_phase_sources(phases),
+        phases_ns=dict.fromkeys(PHASES) | {row.name: row.mean_ns for row in rows},
+        phase_sources={row.name: dict(row.sources) for row in rows},
     )
 
 
@@ -176,22 +178,6 @@ def _phase_row(name: str, accounts: Sequence[tuple[ModelCall, Phases]], request_
 def _critical_part(call: ModelCall, phases: Phases, name: str) -> float:
     duration = call.span.duration_ns
     return call.critical_ns * phases.ns.get(name, 0) / duration if duration else 0.0
-
-
-def _phase_means(phases: Sequence[Phases]) -> dict[str, float | None]:
-    known = {name for one in phases for name in one.ns}
-    return {
-        name: sum(one.ns.get(name, 0) for one in phases) / len(phases) if name in known else None
-        for name in PHASES
-    }
-
-
-def _phase_sources(phases: Sequence[Phases]) -> dict[str, dict[str, int]]:
-    counted: dict[str, Counter[str]] = {}
-    for one in phases:
-        for name, source in one.sources.items():
-            counted.setdefault(name, Counter())[source] += 1
-    return {name: dict(counted[name]) for name in PHASES if name in counted}
 
 
 def _tokens(calls: Sequence[ModelCall]) -> TokenCounts:

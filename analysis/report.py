@@ -27,6 +27,8 @@ from hotspan.analysis.model import (
 )
 from hotspan.analysis.parts import Groups, Selection
 from hotspan.analysis.percentiles import Distribution, PerRequest, distribution, per_request
+from hotspan.analysis.run_account import run_phases
+from hotspan.analysis.samples import telemetry_of
 from hotspan.analysis.selection import Selected
 from hotspan.analysis.tail import DEFAULT_PERCENTILE, Tail, TailFactor, TailPart, tail_of
 from hotspan.analysis.what_if import stages_halved
@@ -109,7 +111,9 @@ def _compose(collector: Collector, read: object, tail: float) -> Report:
     collector.finish()
     collector.engines.finish(collector.model_calls)
     accounts = account_for(collector.model_calls)
-    phases = phase_rows(accounts, collector.request_ns)
+    telemetry = telemetry_of(getattr(read, "metrics", ()))
+    rows = phase_rows(accounts, collector.request_ns)
+    phases = run_phases(rows, telemetry.engines, collector.model_calls, n_ok=len(accounts))
     stages = _stage_rows(collector, phases)
     halved = [row.stage for row in stages if row.critical_path_ns]
     report = Report(
@@ -119,11 +123,12 @@ def _compose(collector: Collector, read: object, tail: float) -> Report:
         unattributed=Unattributed(
             collector.unattributed_ns, _ratio(collector.unattributed_ns, collector.request_ns)
         ),
-        generation=summarise(collector.model_calls, accounts),
+        generation=summarise(collector.model_calls, accounts, phases),
         amplification=amplification(collector.request_calls),
         what_if=stages_halved(collector.timelines, halved),
-        tail=tail_of(collector.rows, collector.request_calls, accounts, phases, tail),
+        tail=tail_of(collector.rows, collector.request_calls, accounts, rows, tail),
         patterns=collector.patterns.result(collector.model_calls, collector.request_calls),
+        telemetry=telemetry,
     )
     return replace(report, findings=findings(report))
 
