@@ -202,6 +202,9 @@ LOGFIRE_TYPE: Final = "logfire.span_type"  # log: a moment, no span
 LOGFIRE_DURATION: Final = "duration"  # seconds, of what a log tells of
 SPRING_AI_KIND: Final = "spring.ai.kind"
 AG2_TYPE: Final = "ag2.span.type"
+PYDANTIC_AI_CALL: Final = "model_request_parameters"  # on Pydantic AI's model spans
+CREWAI_IDS: Final = ("crewai.crew.id", "crewai.task.id", "crewai.agent.id")  # one on each of CrewAI's spans
+ADK_EVENT: Final = "gcp.vertex.agent.event_id"  # on Google ADK's spans
 OPENINFERENCE_METADATA: Final = "metadata"  # JSON
 OPENINFERENCE_AGENT: Final = "agent.name"
 OPENINFERENCE_NODE: Final = "graph.node.id"
@@ -268,3 +271,12 @@ JAEGER_SCOPE_NAME_OLD: Final = "otel.library.name"
 JAEGER_SCOPE_VERSION_OLD: Final = "otel.library.version"
 JAEGER_TRACE_STATE: Final = "w3c.tracestate"
 JAEGER_FORMAT: Final = "internal.span.format"  # how the span came to Jaeger
+
+# --- Sampling by others: how many requests a recorded one stands for -------------------------------------
+TRACE_STATE_VENDOR: Final = "ot"  # OpenTelemetry's member of `tracestate`: `th:` threshold, `p:` power of 2
+HONEYCOMB_SAMPLE_RATE: Final = "SampleRate"  # one of so many was kept
+JAEGER_SAMPLER_TYPE: Final = "sampler.type"  # probabilistic: the next one is the probability
+JAEGER_SAMPLER_PARAM: Final = "sampler.param"
+TAIL_SAMPLING_POLICY: Final = (
+    "tailsampling.policy"  # the Collector kept it for this reason; no weight is said
+)

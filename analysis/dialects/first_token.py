@@ -30,6 +30,7 @@ _DURATIONS: Final[tuple[tuple[str, str, int, tuple[int, ...]], ...]] = (
     (semconv.TTFT_MS, semconv.TTFT_NS, _NS_PER_MS, (_NS_PER_MS,)),
 )
 _MOMENTS: Final = ((semconv.LANGFUSE_FIRST_CHUNK, semconv.FIRST_CHUNK_NS),)
+_TOKEN_EVENTS: Final = frozenset({"first_token"})  # of our readers, where a file holds the chunks
 _N_KINDS: Final = len({semconv.FIRST_CHUNK_NS, semconv.TTFT_NS})
 _TOKENS_OF_DELTA: Final = (
     "content",
@@ -96,6 +97,8 @@ def _kinds_of(event: Event) -> Iterator[str]:
             yield semconv.TTFT_NS
     elif event.name in semconv.CHUNK_EVENTS:
         yield semconv.FIRST_CHUNK_NS
+    elif event.name in _TOKEN_EVENTS:
+        yield semconv.TTFT_NS
 
 
 def _has_token(chunk: object) -> bool:

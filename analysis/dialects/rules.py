@@ -52,6 +52,7 @@ class Dialect(NamedTuple):
     name: str
     scopes: tuple[str, ...] = ()  # beginnings of the scope's name
     prefix: str = ""  # beginning of the span's name, where the scope is the application's own
+    markers: tuple[str, ...] = ()  # attributes that tell the writer in files that hold no scopes
     rules: tuple[Rule, ...] = ()  # the first that fits decides
     kinds: tuple[Kinds, ...] = ()  # after the rules; the general ones are not asked when there are some
     has_telling_names: bool = True  # False: names hold users' text, and tell nothing

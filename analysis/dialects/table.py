@@ -105,7 +105,8 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         ),
     ),
     Dialect(
-        "Google ADK, its own spans and OpenInference's around them",
+        "Google ADK",
+        markers=(semconv.ADK_EVENT,),
         scopes=("gcp.vertex.agent", "google_adk", f"{semconv.OPENINFERENCE_SCOPE}.google_adk"),
         rules=(
             Rule(NOTHING, re.compile(r"^execute_tool \(merged")),
@@ -134,11 +135,13 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         "OpenLLMetry: CrewAI",
         scopes=("opentelemetry.instrumentation.crewai",),
         kinds=(kinds.LLM_REQUEST, kinds.TRACELOOP),  # crew, task and agent all say `invoke_agent`
+        markers=semconv.CREWAI_IDS,
         has_telling_names=False,  # a task's name is its whole text
     ),
     Dialect(
         "LangSmith",
         scopes=("langsmith",),
+        markers=(semconv.LANGSMITH_KIND,),
         rules=(
             Rule(
                 AGENT,
@@ -155,6 +158,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     Dialect(
         "NeMo Agent Toolkit",
         scopes=("nat", "aiq"),
+        markers=(semconv.NAT_KIND,),
         rules=(
             Rule(
                 AGENT,
@@ -196,9 +200,10 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     Dialect(
         "Logfire",
         scopes=("logfire",),
+        markers=(semconv.LOGFIRE_TYPE,),
         rules=(Rule(NOTHING, having=((semconv.LOGFIRE_TYPE, re.compile("^(?:log|pending_span)$")),)),),
     ),
-    Dialect("Pydantic AI", scopes=("pydantic-ai",), fails_silently=True),
+    Dialect("Pydantic AI", scopes=("pydantic-ai",), markers=(semconv.PYDANTIC_AI_CALL,), fails_silently=True),
     Dialect(
         "Vercel AI SDK",
         scopes=("ai",),
@@ -223,6 +228,17 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     ),
 )
 _PREFIXED: Final = tuple(dialect for dialect in DIALECTS if dialect.prefix)
+_MARKED: Final = tuple((marker, dialect) for dialect in DIALECTS for marker in dialect.markers)
+_WITHOUT_SCOPE: Final = _OPENINFERENCE._replace(
+    name="OpenInference, in a file that holds no scopes: Phoenix's, the console's",
+    rules=tuple(
+        rule
+        for dialect in DIALECTS
+        if dialect.name.startswith(_OPENINFERENCE.name) and not dialect.name.endswith("OpenAI Agents")
+        for rule in dialect.rules
+    ),
+    answers_always=False,
+)
 
 
 def dialect_of(span: SpanRecord) -> Dialect | None:
@@ -230,7 +246,15 @@ def dialect_of(span: SpanRecord) -> Dialect | None:
     for dialect in _PREFIXED:
         if span.name.startswith(dialect.prefix):
             return dialect
-    return _of_scope(span.scope.name)
+    return _of_scope(span.scope.name) if span.scope.name else _of_marker(span)
+
+
+def _of_marker(span: SpanRecord) -> Dialect | None:
+    attributes = span.attributes
+    for marker, dialect in _MARKED:
+        if marker in attributes:
+            return dialect
+    return _WITHOUT_SCOPE if semconv.OPENINFERENCE_KIND in attributes else None
 
 
 @lru_cache(maxsize=1024)
