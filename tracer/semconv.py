@@ -35,6 +35,10 @@ OUTCOME: Final = (
 STREAM_ITEMS: Final = "hotspan.stream.items"  # items that a traced stream yielded
 STREAM_BUSY_NS: Final = "hotspan.stream.busy_ns"  # time inside the producer
 STREAM_HOLD_NS: Final = "hotspan.stream.hold_ns"  # time between a yielded item and the next pull
+BATCH_SIZE: Final = "hotspan.batch_size"  # texts, pairs or queries of one call
+COLD: Final = "hotspan.cold"  # true: the first traced call of this very model or index
+INDEX_TYPE: Final = "hotspan.retrieval.index_type"  # class of the index
+INDEX_SIZE: Final = "hotspan.retrieval.index_size"  # vectors in the index
 
 CANCELLED: Final = "cancelled"  # the task was cancelled
 ABANDONED: Final = "abandoned"  # the consumer stopped before the end of the stream
@@ -124,6 +128,7 @@ REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 AGENT_NAME: Final = "gen_ai.agent.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
 DATA_SOURCE: Final = "gen_ai.data_source.id"
+EMBEDDING_DIMENSIONS: Final = "gen_ai.embeddings.dimension.count"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"  # content: only when asked for
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"  # content: only when asked for
 
