@@ -59,15 +59,17 @@ def divided(
     if share is None or prefill is None:
         return tuple(rows)
     room = wait.mean_ns * n_calls
-    parts = {"queue": None if queue is None else min(queue * share * wait.n_calls / n_attempts, room)}
-    parts["prefill"] = min(prefill * share * wait.n_calls / n_attempts, room - (parts["queue"] or 0.0))
+    known = {"queue": queue, "prefill": prefill}
+    parts: dict[str, float] = {}
+    for name, total in known.items():
+        if total is not None:
+            parts[name] = min(total * share * wait.n_calls / n_attempts, room - sum(parts.values()))
     # Without a queue of the engine's own the rest holds it, and is not the server's around the engine.
     rest = _WAIT if queue is None else "server_before_engine"
-    parts[rest] = room - (parts["queue"] or 0.0) - parts["prefill"]
+    parts[rest] = room - sum(parts.values())
     made = [
         _part(wait, name, part, n_calls, CLIENT if name == rest else BY_ENDPOINT)
         for name, part in parts.items()
-        if part is not None
     ]
     others = [row for row in rows if row.name != _WAIT]
     return tuple(sorted([*others, *made], key=lambda row: PHASES.index(row.name)))

@@ -11,6 +11,7 @@ from hotspan.analysis.readers.items import LostNote, RefusedSpan
 from hotspan.analysis.readers.source import Source, sources_of
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import HotspanError
+from hotspan.tracer.metric import MetricPoint
 from hotspan.tracer.record import SpanRecord, Trace
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class ReadEvidence:
     n_dropped_spans: int = 0  # that a writer noted as lost
     n_refused_spans: int = 0  # without a usable id or time
     n_faults: int = 0  # of the tracing itself, that a writer noted
+    metrics: list[MetricPoint] = field(default_factory=list)  # of engines and GPUs, sampled during the run
     warnings: list[str] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
@@ -80,6 +82,8 @@ class TraceReader(Iterator[Trace]):
                 yield item
             elif isinstance(item, RefusedSpan):
                 self._refuse(source, item)
+            elif isinstance(item, MetricPoint):
+                self.evidence.metrics.append(item)
             else:
                 self._note(item)
 

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from hotspan.analysis.readers import framing, otlp_json, otlp_proto, parquet, plausible, sniff, values
+from hotspan.analysis.readers import (
+    framing,
+    otlp_json,
+    otlp_metrics,
+    otlp_proto,
+    parquet,
+    plausible,
+    sniff,
+    values,
+)
 from hotspan.analysis.readers.items import Item, RefusedSpan
 from hotspan.analysis.readers.source import HEAD_BYTES
 from hotspan.tracer.errors import TraceFileError
@@ -32,6 +41,7 @@ _MAX_CONTAINERS: Final = (
     4_000_000  # objects and arrays of one document: each takes far more memory than in the file
 )
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_BEGIN: Final = 64  # bytes in which an object's first key lies, in whatever layout
 _ALIKE: Final = 12  # bytes in which the lines of one writer begin alike
 _OTLP_STARTS: Final = tuple(b'{"%b"' % key.encode() for key in sniff.OTLP_KEYS)
 _PRETTY: Final = frozenset({b"{", b"["})  # what begins an object over many lines
@@ -245,7 +255,13 @@ def _parse(document: Document) -> Sequence[Any]:
     """
     _check(document)
     value = values.from_json(document.text)
-    return value if isinstance(value, list) else [value]
+    return value if isinstance(value, list) else _unwrapped(value)
+
+
+def _unwrapped(value: Any) -> Sequence[Any]:
+    """Return the elements of an API's answer that stands on one line, and everything else as it is."""
+    wrapped = sniff.wrapped(value)
+    return [value] if wrapped is None else wrapped
 
 
 def _check(document: Document) -> None:
@@ -260,6 +276,8 @@ def _check(document: Document) -> None:
 def _decoded(decoder: otlp_json.Decoder, document: Document) -> list[Item]:
     _check(document)
     text = document.text
+    if otlp_metrics.MARK in text[:_BEGIN]:
+        return list(otlp_metrics.metric_points(text))
     if document.wrapper:
         text = b'{"%b":[%b]}' % (document.wrapper.encode(), text)
     try:

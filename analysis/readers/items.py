@@ -1,9 +1,10 @@
-"""What a reader yields: spans, and what is to be said of those that are none."""
+"""What a reader yields: spans, what is to be said of those that are none, and points that were measured."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from hotspan.tracer.metric import MetricPoint
 from hotspan.tracer.record import Resource, SpanRecord
 
 
@@ -20,4 +21,4 @@ class LostNote(NamedTuple):
     resource: Resource
 
 
-Item = SpanRecord | RefusedSpan | LostNote
+Item = SpanRecord | RefusedSpan | LostNote | MetricPoint

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hotspan.analysis.readers.framing import WRAPPERS
 from hotspan.analysis.readers import console, flat, jaeger, langsmith, mlflow, nat, phoenix
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ DIALECTS: Final = (
     _dialect("MLflow spans", "trace_id span_id name start_time_unix_nano", mlflow.read),
     _dialect("Hotspan's table", "trace_id span_id name start_ns end_ns", flat.read),
 )
-OTLP_KEYS: Final = ("resourceSpans", "batches", "resource_spans")
+OTLP_KEYS: Final = ("resourceSpans", "batches", "resource_spans", "resourceMetrics")
 
 _MAGIC: Final = (
     (b"PK\x03\x04", "a zip archive"),
@@ -52,7 +53,6 @@ _MAGIC: Final = (
 # What is JSON and known, but holds no spans that can be read.
 _OTHERS: Final = (
     (frozenset({"resourceLogs"}), "OTLP logs"),
-    (frozenset({"resourceMetrics"}), "OTLP metrics"),
     (frozenset({"traceEvents"}), "Chrome trace JSON"),
     (frozenset({"traceId", "id", "timestamp"}), "Zipkin JSON"),
     (frozenset({"$schema", "profiles", "shared"}), "a speedscope profile"),
@@ -99,6 +99,14 @@ def dialect_of(document: Any) -> Dialect | None:
     if found is None and isinstance(spans, list) and spans:  # MLflow keeps them without their trace
         return dialect_of(spans[0])
     return found
+
+
+def wrapped(document: Any) -> list[Any] | None:
+    """Return the array that an API's answer holds, or `None` where the object is no such answer."""
+    if not isinstance(document, Mapping) or is_otlp(document) or dialect_of(document) is not None:
+        return None
+    found = (document.get(key.decode()) for key in WRAPPERS)
+    return next((array for array in found if isinstance(array, list)), None)
 
 
 def other_format(document: Any) -> str | None:
