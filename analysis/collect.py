@@ -6,22 +6,25 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from hotspan.analysis.amplification import RequestCalls
+from hotspan.analysis.call_table import NO_REQUEST, CallTable
 from hotspan.analysis.calls import Calls, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
+from hotspan.analysis.columns import longs
 from hotspan.analysis.critical_path import Segment, critical_path
-from hotspan.analysis.engine import EngineJoin
+from hotspan.analysis.engine import EngineJoin, account_in_response
 from hotspan.analysis.generation import ModelCall
 from hotspan.analysis.patterns.collector import PatternCollector
 from hotspan.analysis.repair import Repairs, repair
+from hotspan.analysis.request_table import RequestCalls, RequestTable
 from hotspan.analysis.self_time import self_times, union_ns
 from hotspan.analysis.tail import UNATTRIBUTED, RequestRows
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.analysis.twins import Laid, TwinFilter
-from hotspan.analysis.what_if import Timeline, timeline_of
+from hotspan.analysis.what_if import Halvings, timeline_of
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator, Sequence
 
     from hotspan.tracer.record import Attributes, Resource, SpanRecord, Trace
@@ -34,7 +37,7 @@ class SelfTimes:
     """The self times of the calls of one span name, the one that started first apart."""
 
     first: tuple[int, int] | None = None  # start and self time, ns
-    later_ns: list[int] = field(default_factory=list)
+    later_ns: array[int] = field(default_factory=longs)
 
     def add(self, start_ns: int, self_ns: int) -> None:
         """Take in one call; they come in any order."""
@@ -50,7 +53,7 @@ class SelfTimes:
 class StageTotals:
     """One stage, summed over what was read so far."""
 
-    durations_ns: list[int] = field(default_factory=list)  # of the calls that succeeded
+    durations_ns: array[int] = field(default_factory=longs)  # of the calls that succeeded
     n_calls: int = 0
     n_errors: int = 0
     n_cancelled: int = 0
@@ -58,7 +61,7 @@ class StageTotals:
     wall_ns: int = 0
     self_ns: int = 0
     critical_ns: int = 0
-    calls_per_request: list[int] = field(default_factory=list)  # of requests with at least one
+    calls_per_request: array[int] = field(default_factory=longs)  # of requests with at least one
     self_times_of: dict[str, SelfTimes] = field(default_factory=dict)  # span name -> its successful calls
 
     def add_call(self, span: SpanRecord, self_ns: int) -> None:
@@ -107,14 +110,14 @@ class Collector:
 
     stages: dict[str, StageTotals] = field(default_factory=dict)
     request_outcomes: Counter[Outcome] = field(default_factory=Counter)
-    request_durations_ns: list[int] = field(default_factory=list)  # of those that succeeded
+    request_durations_ns: array[int] = field(default_factory=longs)  # of those that succeeded
     request_ns: int = 0  # duration of all requests together, however they ended
     n_request_spans: int = 0
     n_request_chunks: int = 0  # items of traced streams, and chunks of model calls
     unattributed_ns: int = 0
-    model_calls: list[ModelCall] = field(default_factory=list)
-    request_calls: list[RequestCalls] = field(default_factory=list)
-    timelines: list[Timeline] = field(default_factory=list)  # of the requests that succeeded
+    calls: CallTable = field(default_factory=CallTable)
+    requests: RequestTable = field(default_factory=RequestTable)
+    halvings: Halvings = field(default_factory=Halvings)
     rows: RequestRows = field(default_factory=RequestRows)
     patterns: PatternCollector = field(default_factory=PatternCollector)
     repairs: Counter[str] = field(default_factory=Counter)
@@ -163,8 +166,19 @@ class Collector:
             stage = calls.stages[index]
             if stage is not None and calls.is_call(index) and _counts(tree, calls, index):
                 self._totals(stage).add_call(span, call_self_ns[index])
+        request_of: dict[int, int] = {}
         for root in roots:
-            self._add_request(tree, calls, root, own_ns, model_calls)
+            request_of.update(self._add_request(tree, calls, root, own_ns, model_calls))
+        for top, call in model_calls.items():
+            self.add_call(call, request_of.get(top, NO_REQUEST))
+
+    def add_call(self, call: ModelCall, request: int) -> None:
+        """Take in one model call, when everything is known of it that its own trace says."""
+        self.engines.add_row(len(self.calls), call)
+        if call.engine is None or call.engine.is_empty:
+            call.engine = account_in_response([call.last, call.span]) or call.engine
+        self.patterns.add_call(call)
+        self.calls.add(call, request)
 
     def _note_repairs(self, repairs: Repairs) -> None:
         for entry in fields(repairs):
@@ -182,7 +196,6 @@ class Collector:
             top: ModelCall(tree.spans[top], [tree.spans[index] for index in inner])
             for top, inner in attempts.items()
         }
-        self.model_calls.extend(found.values())
         self.engines.add(tree, calls, attempts, found)
         return found
 
@@ -193,7 +206,8 @@ class Collector:
         root: int,
         own_ns: Sequence[int],
         model_calls: dict[int, ModelCall],
-    ) -> None:
+    ) -> dict[int, int]:
+        """Take in one request; return the row of it for each of its model calls."""
         below = tree.below(root)
         outcome = outcome_of(tree.spans[root])
         self.request_outcomes[outcome] += 1
@@ -202,13 +216,15 @@ class Collector:
         self.n_request_chunks += sum(_n_chunks(tree.spans[index].attributes) for index in below)
         if outcome == "ok":
             self.request_durations_ns.append(tree.duration_ns(root))
-            self.timelines.append(timeline_of(tree, calls, root))
+            self.halvings.add(timeline_of(tree, calls, root))
         segments = critical_path(tree, root)
         path_ns = self._add_path(calls, segments, model_calls)
         self.rows.add(tree.starts[root], tree.duration_ns(root), path_ns, succeeded=outcome == "ok")
         self.patterns.add(tree, calls, below, segments)
         self._add_stages(tree, calls, below, own_ns)
-        self.request_calls.append(_request_calls(tree, calls, below, model_calls))
+        row = len(self.requests)
+        self.requests.add(_request_calls(tree, calls, below, model_calls))
+        return {top: row for top in below if top in model_calls}
 
     def _add_path(
         self, calls: Calls, segments: Sequence[Segment], model_calls: dict[int, ModelCall]

@@ -7,7 +7,6 @@ account is used as a whole: what two routes say of one call is never mixed.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from hotspan.tracer.engines.base import NO_ACCOUNT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from hotspan.analysis.call_table import CallTable
     from hotspan.analysis.generation import ModelCall
     from hotspan.analysis.tree import EngineSpan, Tree
     from hotspan.tracer.record import SpanRecord
@@ -30,6 +30,7 @@ BY_RESPONSE: Final = "response's "  # and the field: metrics | timings | meta_in
 BY_HEADERS: Final = "response's headers"
 _WITHOUT_PHASES: Final = frozenset({semconv.EMBEDDING, semconv.RERANK})
 _API_PREFIX: Final = re.compile(r"(?:chatcmpl|cmpl|resp|embd)[-_]")
+_AMBIGUOUS: Final = -1
 _PART: Final = re.compile(r"[-_]\d+\Z")  # one of several prompts, or turns, of one request
 
 
@@ -84,6 +85,8 @@ class EngineJoin:
     n_spans: int = 0
     n_joined: int = 0
     _by_id: dict[str, list[tuple[int, EngineAccount]]] = field(default_factory=dict)  # with the span's end
+    _row_of: dict[tuple[str, str], int] = field(default_factory=dict)  # by a call's name
+    _waiting: set[int] = field(default_factory=set)  # rows of calls with a name and without an account
 
     def add(
         self,
@@ -122,26 +125,31 @@ class EngineJoin:
         if account.request_id:
             self._by_id.setdefault(account.request_id, []).append((_end_ns(engine), account))
 
-    def finish(self, model_calls: Sequence[ModelCall]) -> None:
-        """Give each call that has no account yet the one with its request id, or the one in its answer.
+    def add_row(self, row: int, call: ModelCall) -> None:
+        """Remember under which names the server may know a call, and which row the call has."""
+        for name in set(_names(call)):
+            self._row_of[name] = _AMBIGUOUS if name in self._row_of else row
+            if call.engine is None:
+                self._waiting.add(row)
+
+    def finish(self, table: CallTable) -> None:
+        """Give each call that has no account by trace the one with its request id.
 
         An id that several calls have, as when a gateway sends one on for all that a request does, joins none
         of them: whose account is whose cannot be told.
         """
-        names = Counter(name for call in model_calls for name in set(_names(call)))
-        index = self._index() if self._by_id else {}
-        for call in model_calls if index else ():
-            if call.engine is not None:
-                continue
-            own = {name for name in _names(call) if names[name] == 1}
-            ids = {request_id for name in own for request_id in index.get(name, ())}
-            found = [item for request_id in sorted(ids) for item in self._by_id.pop(request_id, ())]
+        wanted: dict[int, set[str]] = {}
+        for name, request_ids in self._index().items():
+            row = self._row_of.get(name, _AMBIGUOUS)
+            if row in self._waiting:
+                wanted.setdefault(row, set()).update(request_ids)
+        for row in sorted(wanted):
+            found = [item for request_id in sorted(wanted[row]) for item in self._by_id.pop(request_id, ())]
             if found:
                 self.n_joined += len(found)
-                call.engine = max(found, key=lambda item: item[0])[1]
-        for call in model_calls:
-            if call.engine is None or call.engine.is_empty:
-                call.engine = account_in_response([call.last, call.span]) or call.engine
+                account = max(found, key=lambda item: item[0])[1]
+                if not account.is_empty:
+                    table.join(row, account)
 
     def _index(self) -> dict[tuple[str, str], set[str]]:
         """Return the servers' ids by every name that a client may know them under."""

@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from hotspan.analysis.call_table import CLIPPED, DISORDERED
 from hotspan.analysis.model import Evidence
-from hotspan.analysis.phases import Phases, is_disordered
 from hotspan.analysis.readers import ReadEvidence
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from hotspan.analysis.collect import Collector
-    from hotspan.analysis.generation import ModelCall
 
 _MAX_WARNINGS = 50
 
 
-def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases]], read: object) -> Evidence:
+def evidence_of(collector: Collector, read: object) -> Evidence:
     """Return the evidence of everything that was collected.
 
     Args:
         collector: With all traces in it.
-        accounts: The successful model calls and their phases.
         read: What a reader saw, where the traces came from one; anything else is ignored.
     """
     seen = read if isinstance(read, ReadEvidence) else ReadEvidence()
@@ -32,7 +30,6 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
     ratio = min((ratio for ratio, _ in collector.writers.weighted(semconv.SAMPLE_RATIO)), default=None)
     per_span = _weighted(collector, semconv.OVERHEAD_NS)
     per_chunk = _weighted(collector, semconv.CHUNK_OVERHEAD_NS)
-    n_clipped = sum(phases.is_clipped for _, phases in accounts)
     return Evidence(
         files=seen.files,
         n_spans=repairs["n_spans"] + seen.n_refused_spans,
@@ -52,15 +49,15 @@ def evidence_of(collector: Collector, accounts: Sequence[tuple[ModelCall, Phases
         n_cycles_cut=repairs["n_cycles"],
         n_engine_spans=collector.engines.n_spans,
         n_engine_joined=collector.engines.n_joined,
-        n_engine_clipped=n_clipped,
+        n_engine_clipped=_n_flagged(collector, CLIPPED),
         is_sampled=ratio is not None and ratio < 1,
         sample_ratio=ratio,
         overhead_per_span_ns=per_span,
         overhead_per_chunk_ns=per_chunk,
         overhead_ratio=_overhead_ratio(collector, per_span, per_chunk),
         services=tuple(str(value) for value in collector.writers.values(semconv.SERVICE_NAME)),
-        engines=_names(collector, semconv.ENGINE),
-        models=_names(collector, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
+        engines=collector.calls.engines.known(),
+        models=collector.calls.models.known(),
         warnings=tuple([*seen.warnings, *collector.warnings, *_warnings(collector, seen)][:_MAX_WARNINGS]),
     )
 
@@ -79,20 +76,13 @@ def _overhead_ratio(collector: Collector, span_ns: float | None, chunk_ns: float
     return min(cost_ns / collector.request_ns, 1.0)
 
 
-def _names(collector: Collector, *keys: str) -> tuple[str, ...]:
-    """Return the distinct values of the first of the keys that each model call has."""
-    found: dict[str, None] = {}
-    for call in collector.model_calls:
-        values = (span.attributes.get(key) for key in keys for span in (call.last, call.span))
-        name = next((value for value in values if isinstance(value, str) and value), None)
-        if name is not None:
-            found[name] = None
-    return tuple(found)
+def _n_flagged(collector: Collector, flag: int) -> int:
+    return int(((collector.calls.rows()["flags"] & flag) > 0).sum())
 
 
 def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
-    n_disordered = sum(is_disordered(call.last.attributes) for call in collector.model_calls)
+    n_disordered = _n_flagged(collector, DISORDERED)
     if collector.n_traces and not collector.n_requests:
         yield (
             "no complete request: no trace has both its root and a span with a stage; "

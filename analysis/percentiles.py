@@ -16,6 +16,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hotspan.analysis.columns import Floats, Longs
+
+    Samples = Sequence[float] | Floats | Longs
+
 _SHOWN = (50, 90, 95, 99)
 _MIN_BEYOND = 10  # fewer samples beyond a percentile than this, and it is marked
 _TAIL = 0.025  # of the binomial on either side of a 95 % interval
@@ -70,7 +74,7 @@ class PerRequest:
         return {"mean": self.mean, "p50": self.p50, "p95": self.p95, "max": self.max}
 
 
-def distribution(samples: Sequence[float]) -> Distribution | None:
+def distribution(samples: Samples) -> Distribution | None:
     """Return the distribution of a sample, or `None` for an empty one.
 
     Args:
@@ -97,7 +101,7 @@ def distribution(samples: Sequence[float]) -> Distribution | None:
     )
 
 
-def per_request(samples: Sequence[float]) -> PerRequest | None:
+def per_request(samples: Samples) -> PerRequest | None:
     """Return mean, p50, p95 and maximum of one figure of every request, or `None` without requests."""
     if not len(samples):
         return None

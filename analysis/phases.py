@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 
 CLIENT: Final = "client"
 REMAINDER: Final = "remainder"  # what the measured parts leave of the call
+# Everything of an attempt's attributes that its phases rest on.
+STAMPS: Final = (
+    semconv.CONNECT_NS,
+    semconv.BACKOFF_NS,
+    semconv.SEND_OFFSET_NS,
+    semconv.REQUEST_WRITE_NS,
+    semconv.HEADERS_NS,
+    semconv.TTFT_NS,
+    semconv.LAST_TOKEN_NS,
+    semconv.STREAM_HOLD_NS,
+)
 _CLIP_TOLERANCE_NS: Final = 1_000_000  # two clocks, and the trip of the bytes, may differ by this much
 
 

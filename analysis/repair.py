@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.classify import is_engine_span
+from hotspan.analysis.columns import MAX
 from hotspan.analysis.dialects import translate
 from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
 
@@ -148,7 +149,7 @@ def _cut_cycles(
 
 
 def _is_valid(span: SpanRecord) -> bool:
-    if span.end_ns is None or not 0 <= span.start_ns <= span.end_ns:
+    if span.end_ns is None or not 0 <= span.start_ns <= span.end_ns <= MAX:
         return False
     # No start beside a real end: the writer left it out, and the span is not half a century long.
     return span.start_ns > 0 or span.end_ns < _REAL_TIME_NS

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hotspan.analysis.amplification import amplification
 from hotspan.analysis.collect import Collector, StageTotals
+from hotspan.analysis.columns import view
 from hotspan.analysis.evidence import evidence_of
 from hotspan.analysis.findings import findings
-from hotspan.analysis.generation import account_for, phase_rows, summarise
+from hotspan.analysis.generation_summary import phase_rows, summarise
 from hotspan.analysis.groups import Grouping
 from hotspan.analysis.model import (
     PHASES,
@@ -31,7 +34,6 @@ from hotspan.analysis.run_account import run_phases
 from hotspan.analysis.samples import telemetry_of
 from hotspan.analysis.selection import Selected
 from hotspan.analysis.tail import DEFAULT_PERCENTILE, Tail, TailFactor, TailPart, tail_of
-from hotspan.analysis.what_if import stages_halved
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError
 
@@ -109,25 +111,24 @@ def _groups(grouping: Grouping, traces: Iterable[Trace], tail: float) -> Groups:
 def _compose(collector: Collector, read: object, tail: float) -> Report:
     """Return the report on what was collected; `read` is what a reader saw beside the traces."""
     collector.finish()
-    collector.engines.finish(collector.model_calls)
-    accounts = account_for(collector.model_calls)
+    collector.engines.finish(collector.calls)
     telemetry = telemetry_of(getattr(read, "metrics", ()))
-    rows = phase_rows(accounts, collector.request_ns)
-    phases = run_phases(rows, telemetry.engines, collector.model_calls, n_ok=len(accounts))
+    rows = phase_rows(collector.calls, collector.request_ns)
+    phases = run_phases(rows, telemetry.engines, collector.calls)
     stages = _stage_rows(collector, phases)
     halved = [row.stage for row in stages if row.critical_path_ns]
     report = Report(
-        evidence=evidence_of(collector, accounts, read),
+        evidence=evidence_of(collector, read),
         request=_requests(collector),
         stages=stages,
         unattributed=Unattributed(
             collector.unattributed_ns, _ratio(collector.unattributed_ns, collector.request_ns)
         ),
-        generation=summarise(collector.model_calls, accounts, phases),
-        amplification=amplification(collector.request_calls),
-        what_if=stages_halved(collector.timelines, halved),
-        tail=tail_of(collector.rows, collector.request_calls, accounts, rows, tail),
-        patterns=collector.patterns.result(collector.model_calls, collector.request_calls),
+        generation=summarise(collector.calls, phases),
+        amplification=amplification(collector.requests),
+        what_if=collector.halvings.result(halved),
+        tail=tail_of(collector.rows, collector.requests, collector.calls, rows, tail),
+        patterns=collector.patterns.result(collector.calls, collector.requests),
         telemetry=telemetry,
     )
     return replace(report, findings=findings(report))
@@ -163,13 +164,13 @@ def _stage_row(
 ) -> StageRow:
     is_envelope = stage in semconv.ENVELOPES
     first = _first_call(totals)
-    without = collector.n_requests - len(totals.calls_per_request)
+    without = np.zeros(collector.n_requests - len(totals.calls_per_request), dtype=np.int64)
     return StageRow(
         stage=stage,
         n_calls=totals.n_calls,
         n_errors=totals.n_errors,
         n_cancelled=totals.n_cancelled,
-        calls_per_request=per_request([*totals.calls_per_request, *[0] * without]),
+        calls_per_request=per_request(np.concatenate((view(totals.calls_per_request), without))),
         duration_ns=distribution(totals.durations_ns),
         busy_ns=totals.busy_ns,
         wall_ns=totals.wall_ns,

@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis import columns
+from hotspan.analysis.generation_summary import succeeded
 from hotspan.analysis.model import PHASES, PhaseRow
 from hotspan.analysis.phases import CLIENT
-from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hotspan.analysis.generation import ModelCall
+    from hotspan.analysis.call_table import CallTable
     from hotspan.analysis.telemetry import EngineTelemetry
 
 BY_ENDPOINT: Final = "metrics endpoint, over the run"
@@ -26,11 +27,12 @@ _ENGINES_OWN: Final = frozenset({"queue", "prefill"})
 
 
 def run_phases(
-    rows: Sequence[PhaseRow], engines: Sequence[EngineTelemetry], calls: Sequence[ModelCall], *, n_ok: int
+    rows: Sequence[PhaseRow], engines: Sequence[EngineTelemetry], calls: CallTable
 ) -> tuple[PhaseRow, ...]:
-    """Return the phases of the run, from those of its `n_ok` successful calls and what was sampled."""
-    n_attempts = sum(call.n_attempts for call in calls)
-    n_tokens = sum(call.total(semconv.OUTPUT_TOKENS) or 0 for call in calls)
+    """Return the phases of the run, from those of its successful calls and what was sampled."""
+    every = calls.rows()
+    n_ok = len(succeeded(every))
+    n_attempts, n_tokens = columns.total(every["n_attempts"]), columns.total(columns.known(every["output"]))
     return divided(rows, engines, n_calls=n_ok, n_attempts=n_attempts, n_tokens=n_tokens)
 
 

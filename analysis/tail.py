@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hotspan.analysis import generation_summary
+from hotspan.analysis.columns import view
+from hotspan.analysis.model import PHASES
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from hotspan.analysis.amplification import RequestCalls
-    from hotspan.analysis.generation import ModelCall
+    from hotspan.analysis.call_table import CallTable
     from hotspan.analysis.model import PhaseRow
-    from hotspan.analysis.phases import Phases
+    from hotspan.analysis.request_table import RequestTable
 
 JsonDict = dict[str, Any]
 DEFAULT_PERCENTILE: Final = 95.0
@@ -115,8 +117,8 @@ class RequestRows:
 
 def tail_of(
     rows: RequestRows,
-    requests: Sequence[RequestCalls],
-    accounts: Iterable[tuple[ModelCall, Phases]],
+    requests: RequestTable,
+    calls: CallTable,
     phase_rows: Iterable[PhaseRow],
     percentile: float = DEFAULT_PERCENTILE,
 ) -> Tail | None:
@@ -125,8 +127,8 @@ def tail_of(
     Args:
         rows: All requests.
         requests: The model calls of each, in the same order.
-        accounts: The successful model calls and their phases.
-        phase_rows: The phases of all of them.
+        calls: All model calls.
+        phase_rows: The phases of those that succeeded.
         percentile: In (0, 100): 95 for the slowest twentieth.
     """
     durations = np.array(rows.durations_ns, dtype=np.int64)
@@ -135,9 +137,8 @@ def tail_of(
         return None
     from_ns = float(np.percentile(durations[succeeded], percentile))
     slow = succeeded & (durations >= from_ns)
-    chosen = [requests[row] for row in np.flatnonzero(slow).tolist()]
     whole = float(durations.sum())
-    slow_phases = _phase_sums(chosen, {id(call): found for call, found in accounts})
+    slow_phases = _phase_sums(calls, slow)
     phases = {
         row.name: (row.critical_path_ratio * whole, slow_phases.get(row.name, 0.0)) for row in phase_rows
     }
@@ -149,7 +150,7 @@ def tail_of(
         all_ns=float(durations.mean()),
         slow_ns=float(durations[slow].mean()),
         parts=tuple(_parts(rows, durations, slow, phases)),
-        factors=tuple(_factors(rows, requests, chosen, slow)),
+        factors=tuple(_factors(rows, requests, slow)),
     )
 
 
@@ -192,24 +193,19 @@ def _part(
     return TailPart(stage, phase, means[0], means[1], ratios[0], ratios[1])
 
 
-def _phase_sums(requests: Iterable[RequestCalls], phases: Mapping[int, Phases]) -> dict[str, float]:
-    """Return the critical-path time of each phase: a call's, divided in proportion."""
-    sums: dict[str, float] = {}
-    for call in (call for request in requests for call in request.calls):
-        found, duration = phases.get(id(call)), call.span.duration_ns
-        if found is not None and duration and call.critical_ns:
-            for phase, ns in found.ns.items():
-                sums[phase] = sums.get(phase, 0.0) + call.critical_ns * ns / duration
-    return sums
+def _phase_sums(calls: CallTable, slow: Mask) -> dict[str, float]:
+    """Return the critical-path time of each phase in the slow requests: a call's, divided in proportion."""
+    ok = generation_summary.succeeded(calls.rows())
+    ok = ok[ok["request"] >= 0]
+    shares = generation_summary.phase_shares(ok[slow[ok["request"]]])
+    return dict(zip(PHASES, shares.sum(axis=0).tolist(), strict=True))
 
 
-def _factors(
-    rows: RequestRows, requests: Sequence[RequestCalls], chosen: Sequence[RequestCalls], slow: Mask
-) -> Iterator[TailFactor]:
-    for name, count in _COUNTS.items():
-        total = sum(map(count, requests))
-        if total:
-            yield TailFactor(name, total / len(requests), sum(map(count, chosen)) / len(chosen))
+def _factors(rows: RequestRows, requests: RequestTable, slow: Mask) -> Iterator[TailFactor]:
+    for name, column in _COUNTS.items():
+        counts = np.maximum(view(getattr(requests, column)), 0).astype(np.float64)
+        if counts.any():
+            yield TailFactor(name, float(counts.mean()), float(counts[slow].mean()))
     in_flight = _in_flight_at_start(rows)
     if in_flight.any():
         yield TailFactor(
@@ -227,13 +223,9 @@ def _in_flight_at_start(rows: RequestRows) -> Longs:
     return in_flight
 
 
-def _total(request: RequestCalls, key: str) -> int:
-    return sum(call.total(key) or 0 for call in request.calls)
-
-
 _COUNTS: Final = {
-    "model_calls": lambda request: len(request.calls),
-    "attempts": lambda request: sum(call.n_attempts for call in request.calls),
-    "prompt_tokens": lambda request: _total(request, semconv.INPUT_TOKENS),
-    "output_tokens": lambda request: _total(request, semconv.OUTPUT_TOKENS),
+    "model_calls": "n_calls",
+    "attempts": "n_attempts",
+    "prompt_tokens": "prompt",
+    "output_tokens": "output",
 }

@@ -18,10 +18,11 @@ from hotspan.analysis.patterns.stalls import StallCollector
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hotspan.analysis.amplification import RequestCalls
+    from hotspan.analysis.call_table import CallTable
     from hotspan.analysis.calls import Calls
     from hotspan.analysis.critical_path import Segment
     from hotspan.analysis.generation import ModelCall
+    from hotspan.analysis.request_table import RequestTable
     from hotspan.analysis.tree import Tree
 
 
@@ -32,6 +33,11 @@ class PatternCollector:
     _runs: RunCollector = field(default_factory=RunCollector)
     _repeats: RepeatCollector = field(default_factory=RepeatCollector)
     _stalls: StallCollector = field(default_factory=StallCollector)
+    _refusals: Counter[str] = field(default_factory=Counter)
+
+    def add_call(self, call: ModelCall) -> None:
+        """Take in one model call, in a request or not."""
+        self._refusals.update(refusals_of(call))
 
     def add(self, tree: Tree, calls: Calls, below: Sequence[int], segments: Sequence[Segment]) -> None:
         """Take in one request: the root and all below it, and its critical path."""
@@ -40,7 +46,7 @@ class PatternCollector:
         self._repeats.add(tree, calls, below, path)
         self._stalls.add(tree, calls, below)
 
-    def result(self, calls: Sequence[ModelCall], requests: Sequence[RequestCalls]) -> Patterns:
+    def result(self, calls: CallTable, requests: RequestTable) -> Patterns:
         """Return the patterns; the model calls are all of the run, and those of its requests."""
         return Patterns(
             runs=self._runs.result(),
@@ -48,5 +54,5 @@ class PatternCollector:
             growth=prompt_growth(requests),
             decode_load=decode_load(calls),
             stalls=self._stalls.result(),
-            refusals=dict(Counter(reason for call in calls for reason in refusals_of(call))),
+            refusals=dict(self._refusals),
         )

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hotspan.analysis.generation import tpot_ns
+from hotspan.analysis.generation_summary import succeeded
 from hotspan.analysis.patterns import DecodeLoad
-from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hotspan.analysis.generation import ModelCall
+    from hotspan.analysis.call_table import CallTable, Rows
 
 _MIN_CALLS: Final = 20  # with a time per token, for two groups of a third
 _GROUPS: Final = 3
@@ -21,22 +18,24 @@ _GROUPS: Final = 3
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def decode_load(calls: Iterable[ModelCall]) -> DecodeLoad | None:
+def decode_load(table: CallTable) -> DecodeLoad | None:
     """Return the comparison; `None` for fewer than 20 calls with a time per token."""
-    by_model: dict[str, list[ModelCall]] = {}
-    for call in calls:
-        by_model.setdefault(_model(call), []).append(call)
-    model, found = max(by_model.items(), key=lambda item: len(item[1]), default=("", []))
-    timed = [(call, tpot) for call in found if call.outcome == "ok" and (tpot := tpot_ns(call)) is not None]
+    rows = table.rows()
+    if not len(rows):
+        return None
+    models, first_seen, counts = np.unique(rows["model"], return_index=True, return_counts=True)
+    most = max(range(len(models)), key=lambda i: (counts[i], -first_seen[i]))
+    found = rows[rows["model"] == models[most]]
+    timed = succeeded(found)
+    timed = timed[~np.isnan(timed["tpot"])]
     if len(timed) < _MIN_CALLS:
         return None
-    concurrency = _mean_in_flight(found, [call for call, _ in timed])
-    tpots = np.array([tpot for _, tpot in timed], dtype=np.float64)
+    concurrency, tpots = _mean_in_flight(found, timed), timed["tpot"]
     order = np.argsort(concurrency, kind="stable")
     low, high = order[: len(order) // _GROUPS], order[-(len(order) // _GROUPS) :]
     return DecodeLoad(
         n_calls=len(timed),
-        model=model,
+        model=table.models.known()[models[most]] if models[most] >= 0 else "",
         low_concurrency=float(np.median(concurrency[low])),
         high_concurrency=float(np.median(concurrency[high])),
         low_tpot_ns=float(np.median(tpots[low])),
@@ -45,30 +44,19 @@ def decode_load(calls: Iterable[ModelCall]) -> DecodeLoad | None:
     )
 
 
-def _model(call: ModelCall) -> str:
-    keys = (semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL)
-    names = (call.last.attributes.get(key) for key in keys)
-    return next((name for name in names if isinstance(name, str)), "")
-
-
-def _mean_in_flight(calls: Sequence[ModelCall], asked: Sequence[ModelCall]) -> Floats:
+def _mean_in_flight(calls: Rows, asked: Rows) -> Floats:
     """Return the mean number of `calls` in flight over each asked call's interval.
 
     The number in flight, summed up to t, is the sum of (t - start) over what had started less that of
     (t - end) over what had ended.
     """
-    zero = min(call.span.start_ns for call in calls)
-    starts = np.sort(np.array([call.span.start_ns - zero for call in calls], dtype=np.float64))
-    ends = np.sort(np.array([_end_ns(call) - zero for call in calls], dtype=np.float64))
-    first = np.array([call.span.start_ns - zero for call in asked], dtype=np.float64)
-    last = np.array([_end_ns(call) - zero for call in asked], dtype=np.float64)
+    zero = calls["start_ns"].min()
+    starts = np.sort((calls["start_ns"] - zero).astype(np.float64))
+    ends = np.sort((calls["start_ns"] - zero + calls["duration_ns"]).astype(np.float64))
+    first = (asked["start_ns"] - zero).astype(np.float64)
+    last = (asked["start_ns"] - zero + asked["duration_ns"]).astype(np.float64)
     summed = _passed(starts, last) - _passed(ends, last) - _passed(starts, first) + _passed(ends, first)
-    mean: Floats = summed / np.maximum(last - first, 1.0)
-    return mean
-
-
-def _end_ns(call: ModelCall) -> int:
-    return call.span.end_ns if call.span.end_ns is not None else call.span.start_ns
+    return np.asarray(summed / np.maximum(last - first, 1.0))
 
 
 def _passed(ordered: Floats, at: Floats) -> Floats:

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import statistics
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from hotspan.analysis.columns import view
 from hotspan.analysis.patterns import PromptGrowth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from hotspan.analysis.amplification import RequestCalls
-
-_MIN_CALLS: Final = 3  # of one agent run: two calls are a question and an answer
+    from hotspan.analysis.request_table import RequestTable
 
 
-def prompt_growth(requests: Iterable[RequestCalls]) -> PromptGrowth | None:
+def prompt_growth(requests: RequestTable) -> PromptGrowth | None:
     """Return the growth over the agent runs of all requests; `None` where no run has three counted calls."""
-    runs = [run for request in requests if request.has_agent for run in _agent_runs(request)]
-    if not runs:
+    if not len(requests.run_calls):
         return None
+    first, last = view(requests.run_first), view(requests.run_last)
     return PromptGrowth(
-        n_runs=len(runs),
-        calls_mean=sum(map(len, runs)) / len(runs),
-        first_tokens_p50=statistics.median(run[0] for run in runs),
-        last_tokens_p50=statistics.median(run[-1] for run in runs),
-        growth_p50=statistics.median(run[-1] / run[0] for run in runs),
+        n_runs=len(first),
+        calls_mean=float(view(requests.run_calls).mean()),
+        first_tokens_p50=float(np.median(first)),
+        last_tokens_p50=float(np.median(last)),
+        growth_p50=float(np.median(last / first)),
     )
-
-
-def _agent_runs(request: RequestCalls) -> Iterator[list[int]]:
-    prompts: dict[int, list[int]] = {}
-    for call, agent in zip(request.calls, request.agents, strict=True):
-        tokens = call.prompt_tokens
-        if agent >= 0 and tokens:
-            prompts.setdefault(agent, []).append(tokens)
-    return (run for run in prompts.values() if len(run) >= _MIN_CALLS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hotspan.analysis.readers.framing import WRAPPERS
 from hotspan.analysis.readers import console, flat, jaeger, langsmith, mlflow, nat, phoenix
+from hotspan.analysis.readers.framing import WRAPPERS
 
 if TYPE_CHECKING:
     from hotspan.analysis.readers.dialect import Read

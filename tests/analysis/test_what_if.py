@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hotspan.analysis.calls import calls_of
 from hotspan.analysis.repair import repair
-from hotspan.analysis.what_if import replay_ns, stages_halved, timeline_of
+from hotspan.analysis.what_if import Halvings, replay_ns, timeline_of
 from hotspan.tracer.testing import build_trace
 
 # A program is a stage that works alone, or parts one after the other, or parts at once; each part is a span.
@@ -52,6 +52,13 @@ class _Run:
         return build_trace(*self.spans, stages=self.stages)
 
 
+def _halved(timelines, stages):
+    halvings = Halvings()
+    for timeline in timelines:
+        halvings.add(timeline)
+    return halvings.result(stages)
+
+
 def _timeline(trace):
     tree, _ = repair(trace)
     (root,) = tree.roots
@@ -85,7 +92,7 @@ def test_a_stage_beside_a_longer_one_gains_nothing():
         },
     )
 
-    found = stages_halved([_timeline(trace)], ["embedding", "retrieval", "generation"])
+    found = _halved([_timeline(trace)], ["embedding", "retrieval", "generation"])
 
     changes = {item.change: item.request_p50_change_ratio for item in found}
     # Retrieval at 50 leaves embedding, 60, to wait for.
@@ -119,4 +126,4 @@ def test_a_stages_own_time_shrinks_and_what_it_calls_does_not():
 
 def test_without_requests_there_is_no_estimate():
     """Nothing to replay: nothing said."""
-    assert stages_halved([], ["generation"]) == ()
+    assert _halved([], ["generation"]) == ()

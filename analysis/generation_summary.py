@@ -1,0 +1,146 @@
+"""The model calls of all traces: latencies, tokens, phases.  Only calls that succeeded enter a percentile."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hotspan.analysis.call_table import BUFFERED, ESTIMATED, OUTCOMES, CallTable
+from hotspan.analysis.columns import Floats, Longs, known, total
+from hotspan.analysis.model import PHASES, GenerationSummary, PhaseRow, TokenCounts
+from hotspan.analysis.percentiles import Distribution, distribution
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hotspan.analysis.call_table import Rows
+
+_NS_PER_S: Final = 1_000_000_000
+_STATUSES: Final = ("ok", "error", "truncated", "cancelled", "abandoned")
+
+
+def succeeded(rows: Rows) -> Rows:
+    """Return the rows of the calls that succeeded."""
+    return np.asarray(rows[rows["outcome"] == OUTCOMES.index("ok")])
+
+
+def summarise(table: CallTable, phases: Sequence[PhaseRow]) -> GenerationSummary:
+    """Return what the calls say together.
+
+    Args:
+        table: All of them, however they ended.
+        phases: Of those that succeeded.
+    """
+    rows = table.rows()
+    ok = succeeded(rows)
+    tpots = ok["tpot"][~np.isnan(ok["tpot"])]
+    buffered = ok[(ok["flags"] & BUFFERED) > 0]
+    decoded = buffered[buffered["decode_ns"] > 0]
+    return GenerationSummary(
+        n_calls=len(rows),
+        n_attempts=total(rows["n_attempts"]),
+        status=_status(rows),
+        n_buffered=len(buffered),
+        n_buffered_decoded=len(decoded),
+        buffered_decode_ns=_mean(decoded["decode_ns"]),
+        buffered_engine_wait_ns=_mean(_engine_waits(decoded)),
+        buffered_ttft_ns=_mean(decoded["ttft"][~np.isnan(decoded["ttft"])]),
+        ttfb_ns=_distribution(ok["ttfb"]),
+        first_chunk_ns=_distribution(ok["first_chunk"]),
+        ttft_ns=_distribution(ok["ttft"]),
+        time_to_first_answer_ns=_distribution(ok["ttfa"]),
+        tpot_ns=distribution(tpots),
+        chunk_gap_ns=distribution(table.gaps_ns),
+        output_tokens_per_s=_speeds(tpots),
+        tokens=_tokens(ok),
+        phases_ns=dict.fromkeys(PHASES) | {row.name: row.mean_ns for row in phases},
+        phase_sources={row.name: dict(row.sources) for row in phases},
+    )
+
+
+def _status(rows: Rows) -> dict[str, int]:
+    counts = dict(zip(OUTCOMES, np.bincount(rows["outcome"], minlength=len(OUTCOMES)).tolist(), strict=True))
+    counts["cancelled"] += counts.pop("interrupted")
+    return {status: counts[status] for status in _STATUSES}
+
+
+def _distribution(values: Floats) -> Distribution | None:
+    return distribution(values[~np.isnan(values)])
+
+
+def _speeds(tpots_ns: Floats) -> Distribution | None:
+    """Return tokens per second; their p50 is 1 / TPOT's p50, also where that lies between two calls."""
+    speeds, tpot = distribution(_NS_PER_S / tpots_ns), distribution(tpots_ns)
+    return None if speeds is None or tpot is None else replace(speeds, p50=_NS_PER_S / tpot.p50)
+
+
+def _engine_waits(rows: Rows) -> Longs:
+    """Return the engine's own time to the first token, queue and prefill, where it says the prefill."""
+    having = rows[rows["prefill_ns"] >= 0]
+    return np.asarray(np.maximum(having["queue_ns"], 0) + having["prefill_ns"])
+
+
+def _mean(values: Longs | Floats) -> float | None:
+    return math.fsum(values) / len(values) if len(values) else None
+
+
+def _tokens(ok: Rows) -> TokenCounts:
+    prompt, cached, output, reasoning = (
+        _total(ok[name]) for name in ("prompt", "cached", "output", "reasoning")
+    )
+    is_estimated = bool((ok["flags"] & ESTIMATED).any())
+    return TokenCounts(prompt, cached, output, reasoning, is_estimated)
+
+
+def _total(values: Longs) -> int | None:
+    found = known(values)
+    return total(found) if len(found) else None
+
+
+def phase_rows(table: CallTable, request_ns: int) -> tuple[PhaseRow, ...]:
+    """Return the phases of the successful calls as rows.
+
+    A call's time on the critical path is divided over its phases in proportion.
+
+    Args:
+        table: All calls.
+        request_ns: Duration of all requests together.
+    """
+    ok, sources = succeeded(table.rows()), table.sources.known()
+    shares = phase_shares(ok)
+    return tuple(
+        _phase_row(column, ok, math.fsum(shares[:, column]), request_ns, sources)
+        for column in range(len(PHASES))
+        if (ok["phases"][:, column] >= 0).any()
+    )
+
+
+def phase_shares(ok: Rows) -> Floats:
+    """Return each successful call's time on the critical path, divided over its phases: a column for each."""
+    phases = np.maximum(ok["phases"], 0).astype(np.float64)
+    durations = np.maximum(ok["duration_ns"], 1).astype(np.float64)
+    return np.asarray(ok["critical_ns"][:, None] * phases / durations[:, None])
+
+
+def _phase_row(
+    column: int, ok: Rows, critical_ns: float, request_ns: int, sources: Sequence[str]
+) -> PhaseRow:
+    having = known(ok["phases"][:, column])
+    spread = distribution(having)
+    return PhaseRow(
+        PHASES[column],
+        mean_ns=total(having) / len(ok),
+        p50_ns=None if spread is None else spread.p50,
+        p95_ns=None if spread is None else spread.p95,
+        critical_path_ratio=critical_ns / request_ns if request_ns else 0.0,
+        sources=_counted(ok["sources"][:, column], sources),
+        n_calls=len(having),
+    )
+
+
+def _counted(codes: Any, names: Sequence[str]) -> dict[str, int]:
+    counts = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+    return {name: n for name, n in zip(names, counts, strict=True) if n}
