@@ -5,10 +5,12 @@ from __future__ import annotations
 import reprlib
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry.sdk.resources import Resource as SdkResource
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import TracerProvider
 
 from hotspan.exporters.otlp_spans import SpanConverter
+from hotspan.exporters.starting import Starts
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import Resource
@@ -17,28 +19,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hotspan.tracer.record import SpanRecord
+    from hotspan.tracer.span import Span
 
 
 class ProcessorExporter:
-    """Calls `on_end` of each processor with each span.
+    """Calls `on_start` of each processor at each start, and `on_end` with each finished span.
 
-    A span is handed over after it has ended, so `on_start` is not called.  A processor that raises does not
-    keep the span from the others.
+    The one on the thread that starts the stage, the other later, on a thread of ours.  A processor that
+    raises does not keep the span from the others.
 
     Args:
         processors: OpenTelemetry span processors.
+        resource: The resource of the spans at their start.
 
     Raises:
         ConfigurationError: One of them has no `on_end`.
     """
 
-    def __init__(self, processors: Iterable[Any]) -> None:
+    def __init__(self, processors: Iterable[Any], resource: SdkResource | None = None) -> None:
         self._processors = tuple(processors)
+        self._starts = [Starts(p, resource or SdkResource.get_empty()) for p in self._processors]
         for processor in self._processors:
             if not callable(getattr(processor, "on_end", None)):
                 msg = f"span_processors: {processor!r} is no OpenTelemetry span processor: it has no on_end()"
                 raise ConfigurationError(msg)
         self._converter = SpanConverter()
+
+    def started(self, span: Span) -> None:
+        """Tell the processors of a stage that is about to start."""
+        for tell in self._starts:
+            tell(span)
 
     def export(self, spans: Sequence[SpanRecord], /) -> None:
         """Hand the spans over.
@@ -94,7 +104,7 @@ class ProviderExporter(ProcessorExporter):
                 "provider. Set up the application's first, or give its processors as span_processors."
             )
             raise ConfigurationError(msg)
-        super().__init__([processor])
+        super().__init__([processor], inner.resource)
         self._resource = Resource(dict(inner.resource.attributes), inner.resource.schema_url)
 
     def export(self, spans: Sequence[SpanRecord], /) -> None:

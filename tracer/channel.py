@@ -26,7 +26,8 @@ GRACE_S: Final = 0.2  # beyond the deadline, for a thread to see that it is to s
 class Exporter(Protocol):
     """Where spans go.  Called from one thread only, its channel's.
 
-    It may also have `report_lost(n_spans)`, which writes a loss down where the spans would have been, and
+    It may also have `started(span)`, called on the thread that starts a stage, which must not raise;
+    `report_lost(n_spans)`, which writes a loss down where the spans would have been, and
     `pack(spans)`, called from the recorder's thread: it returns what `export` is given instead of the spans,
     smaller while it waits; its `len` is the number of spans.
     """

@@ -117,7 +117,13 @@ class Recorder:
         """The function that takes a finished span: the only part that the traced program waits for."""
         return self._buffer.append
 
-    def check(self) -> None:
+    @property
+    def listeners(self) -> list[Callable[[Span], None]]:
+        """The functions of exporters that are told of each start."""
+        found = (getattr(channel.exporter, "started", None) for channel in self.channels)
+        return [listener for listener in found if listener is not None]
+
+    def check(self, _started: object = None) -> None:
         """Wake the drain thread, and drop the newest spans where it does not keep up."""
         buffer = self._buffer
         while len(buffer) > MAX_BUFFERED:
@@ -272,10 +278,25 @@ def install(recorder: Recorder | None) -> None:
     with process.lock:
         _recorder = recorder
         spans.on_end = recorder.take if recorder is not None else spans.discard
-        spans.on_check = recorder.check if recorder is not None else spans.uncounted
+        spans.on_check = _on_check_of(recorder) if recorder is not None else spans.discard
         spans.on_start = _begin if recorder is not None else spans.uncounted
     if recorder is not None and recorder.n_carried:
         recorder.start()
+
+
+def _on_check_of(recorder: Recorder) -> Callable[[Span], None]:
+    """Return what looks after the buffer; where somebody listens, it is called and counts at every start."""
+    listeners, count_one = recorder.listeners, recorder.started.add
+    if not listeners:
+        return recorder.check
+
+    def tell(span: Span) -> None:
+        if count_one() % spans.CHECK_EVERY == 0:
+            recorder.check()
+        for listener in listeners:
+            listener(span)
+
+    return tell
 
 
 def _begin() -> int:
@@ -284,7 +305,8 @@ def _begin() -> int:
         recorder = _recorder
         if recorder is None:  # another thread has just shut down
             return spans.uncounted()
-        spans.on_start = count_one = recorder.started.add
+        # 0, what `int` returns, is what calls `on_check`, which then counts.
+        spans.on_start = count_one = int if recorder.listeners else recorder.started.add
     recorder.start()
     return count_one()
 

@@ -57,7 +57,7 @@ def discard(_span: Span) -> None:
 
 
 def uncounted() -> int:
-    """Stand for `on_start` and `on_check` while nothing is configured."""
+    """Stand for `on_start` while nothing is configured."""
     return 1
 
 
@@ -65,7 +65,7 @@ def uncounted() -> int:
 # `on_start` returns how many were started before, and every `CHECK_EVERY`th start is followed by `on_check`.
 CHECK_EVERY: Final = 512  # a power of two
 on_start: Callable[[], int] = uncounted
-on_check: Callable[[], object] = uncounted
+on_check: Callable[[Span], object] = discard
 on_end: Callable[[Span], None] = discard
 keep_messages = False
 # Whether anything is recorded at all; set by `config`, which reads the environment at the first question.
@@ -317,7 +317,7 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
     span.extra = None
     span.end_ns = 0
     if span.recording and not on_start() & _CHECK_MASK:
-        on_check()
+        on_check(span)
     span.start_ns = clock.now_ns()
     return span
 
