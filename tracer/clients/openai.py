@@ -106,10 +106,20 @@ def trace_openai(client: C, *, usage: bool = False) -> C:
     wrap_request, wrap_send = (_async_request, _async_send) if is_async else (_request, _send)
     owner.request = _marked(wrap_request(owner.request, tracing), tracing)
     owner.copy = owner.with_options = _copy(owner.copy, tracing)
-    http: Any = owner._client  # noqa: SLF001 - the HTTP client, there since version 1.0; no public name has it
-    if not hasattr(http.send, _MARK):  # copies of a client share it
+    http = _http_client(owner)
+    if http is not None and not hasattr(http.send, _MARK):  # copies of a client share it
         http.send = _marked(wrap_send(http.send), True)
     return client
+
+
+def _http_client(client: Any) -> Any:
+    """Return the client's HTTP client, None if it has none under the name that it has had since version 1.0.
+
+    No public name has it.  Without it calls are traced by what they return: attempts are not told apart, and
+    chunks are stamped where the client hands them out.
+    """
+    http = getattr(client, "_client", None)
+    return http if hasattr(http, "send") else None
 
 
 def _is_async(client: object) -> bool:

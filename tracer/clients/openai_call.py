@@ -14,6 +14,7 @@ from hotspan.tracer.clients.openai_tap import tap
 from hotspan.tracer.clients.urls import Endpoint
 from hotspan.tracer.context import get_context
 from hotspan.tracer.faults import fault
+from hotspan.tracer.generation import TokenClock
 from hotspan.tracer.span import NOOP_SPAN
 
 if TYPE_CHECKING:
@@ -141,14 +142,19 @@ class OpenAICall(Call):
 
     def adopt(self, result: Any) -> None:
         """Take what the client is about to return: a stream is paced, a whole answer ends the call."""
-        if not self._is_tapped:
+        if self._response is not None:
             self.end_whole()
             return
         self._returned_ns = clock.now_ns()
+        if not self.n_attempts:  # they do not pass by us
+            self.tokens = TokenClock(self.attempt.started_ns)
         feed = None if self._reader is not None else self.tokens.feed
-        pace = Pace(self, feed=feed, hide_usage=self._hide_usage)
-        if pace.take_place(result):
-            self.pace = pace
+        self.pace = pace = Pace(self, feed=feed, hide_usage=self._hide_usage)
+        # A raw response is paced by its pieces, which its tap hands out; see there.
+        if not pace.take_place(result) and not self._is_tapped:
+            self.pace = None
+            self.tokens.read_whole(result)
+            self.end_whole()
 
     def read_ns(self) -> int:
         """Return when the bytes that were handed out last were read."""

@@ -23,14 +23,18 @@ class Pace:
 
     Attributes:
         n_items: Items that the user got.
+        has_stream: Whether it took the place of a stream's iterator; else it is for the pieces of a body.
     """
 
-    __slots__ = ("_call", "_feed", "_given_ns", "_hide_usage", "_hold_ns", "_is_running", "n_items")
+    __slots__ = (
+        "_call", "_feed", "_given_ns", "_hide_usage", "_hold_ns", "_is_running", "has_stream", "n_items",
+    )  # fmt: skip
 
     def __init__(
         self, call: OpenAICall, *, feed: Callable[[int, object], None] | None, hide_usage: bool
     ) -> None:
         self.n_items = 0
+        self.has_stream = False
         self._call = call
         self._feed = feed
         self._hide_usage = hide_usage
@@ -43,11 +47,12 @@ class Pace:
         # The iterator has had this name since version 1.0; without it there is no pace, and all else stays.
         source: Any = getattr(stream, "__dict__", {}).get("_iterator")
         if hasattr(source, "__anext__"):
-            stream._iterator = _AsyncSteps(self, source)  # noqa: SLF001 - see above
+            stream._iterator = AsyncSteps(self, source)  # noqa: SLF001 - see above
         elif hasattr(source, "__next__"):
-            stream._iterator = self._steps(source)  # noqa: SLF001 - see above
+            stream._iterator = self.steps(source)  # noqa: SLF001 - see above
         else:
             return False
+        self.has_stream = True
         return True
 
     @property
@@ -59,7 +64,8 @@ class Pace:
         """Return for how long items were held so far, the one that is held now included."""
         return self._hold_ns + (clock.now_ns() - self._given_ns if self._given_ns else 0)
 
-    def _steps(self, source: Iterator[Any]) -> Iterator[Any]:
+    def steps(self, source: Iterator[Any]) -> Iterator[Any]:
+        """Yield what the source yields, and end the call when it ends."""
         # Hot: every item of a stream comes here.
         now, watches, n_items, hold_ns = clock.now_ns, self.watches, 0, 0
         self._is_running = True
@@ -120,7 +126,7 @@ class Pace:
         self._call.end_closed(None)
 
 
-class _AsyncSteps:
+class AsyncSteps:
     """The asynchronous iterator of a paced stream.
 
     An object and no generator: an event loop that ends closes the generators that it knows, and would close
@@ -143,7 +149,7 @@ class _AsyncSteps:
         return self
 
     async def __anext__(self) -> Any:
-        # Hot, as `Pace._steps`.
+        # Hot, as `Pace.steps`.
         pace = self._pace
         pace.pull()
         try:

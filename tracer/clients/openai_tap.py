@@ -23,12 +23,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock
+from hotspan.tracer.clients.openai_pace import AsyncSteps
 from hotspan.tracer.faults import fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from hotspan.tracer.clients.openai_call import OpenAICall
+    from hotspan.tracer.clients.openai_pace import Pace
 
 _SLOW_CONSUMER_NS: Final = 1_000_000  # after a longer time, waiting bytes are taken before they are asked for
 
@@ -85,6 +87,12 @@ class Tap:
     def __del__(self) -> None:
         self._closed(None)
 
+    @property
+    def _pace(self) -> Pace | None:
+        """What counts the pieces and for how long they are held, where they are the items: raw responses."""
+        pace = self._call.pace
+        return None if pace is None or pace.has_stream else pace
+
     def _fault(self, own: Exception) -> None:
         self._show = _ignore
         fault(own)
@@ -117,6 +125,10 @@ class Tap:
 
 class _SyncTap(Tap):
     def __iter__(self) -> Iterator[bytes]:
+        pace = self._pace
+        return self._pieces() if pace is None else pace.steps(self._pieces())
+
+    def _pieces(self) -> Iterator[bytes]:
         # Hot.  May be iterated again in the middle, as the source may: both go on where the other is.
         pieces, network, now = iter(self._source), self._call.network, clock.now_ns
         try:
@@ -164,7 +176,11 @@ class _SyncTap(Tap):
 
 
 class _AsyncTap(Tap):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        pace = self._pace
+        return self._pieces() if pace is None else AsyncSteps(pace, self._pieces())
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
         # Hot, as `_SyncTap`.
         pieces, network, now = aiter(self._source), self._call.network, clock.now_ns
         try:

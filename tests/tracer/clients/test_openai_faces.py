@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 
 import openai
 import pytest
 from openai_drivers import MESSAGES, texts
-from servers import DONE, ScriptedServer, answer, delta, event, message, stream, usage
+from servers import (
+    DONE,
+    END,
+    ScriptedServer,
+    Wait,
+    answer,
+    delta,
+    event,
+    head,
+    message,
+    piece,
+    stream,
+    usage,
+)
 
 import hotspan
 from hotspan.testing import capture
@@ -239,3 +253,59 @@ def test_an_argument_that_cannot_be_sent_fails_as_it_would(connect_openai):
 
     assert [span.status for span in captured.spans] == ["error"]
     assert server.requests == []
+
+
+# --- Without the names that are not public -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_client_whose_http_client_is_out_of_reach_is_traced_by_what_it_returns(
+    connect_openai, monkeypatch, streamed
+):
+    """Attempts are then not told apart; the span still covers the stream, its tokens and its end."""
+    monkeypatch.setattr("hotspan.tracer.clients.openai._http_client", lambda _client: None)
+    gate = threading.Event()
+    held = [head(), piece(event(delta("Hi"))), Wait(gate), piece(event(delta(finish="stop")) + DONE), END]
+    with capture() as captured, ScriptedServer([held if streamed else answer(message())]) as server:
+        driver = connect_openai(server)
+        if streamed:
+            threading.Timer(0.1, gate.set).start()
+            assert texts(driver.take()) == ["Hi", None]
+        else:
+            assert driver.chat().choices[0].message.content == "Hi"
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.FINISH_REASONS]) == ("unset", ["stop"])
+    assert (span.attributes.get(semconv.CHUNKS), semconv.OUTCOME in span.attributes) == (
+        1 if streamed else None,
+        False,
+    )
+    assert span.attributes[semconv.OUTPUT_TOKENS] == (1 if streamed else 2)
+    if streamed:
+        assert span.duration_ns >= span.attributes[semconv.TTFT_NS] + 50_000_000
+
+
+def test_a_stream_of_another_build_is_traced_by_its_bytes(connect_openai, monkeypatch):
+    """Where a stream's iterator cannot be paced, tokens and end are still the body's."""
+    monkeypatch.setattr("hotspan.tracer.clients.openai_pace.Pace.take_place", lambda _pace, _stream: False)
+    with capture() as captured, ScriptedServer([HELLO]) as server:
+        assert texts(connect_openai(server).take()) == ["", "Hi", None]
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.CHUNKS]) == ("unset", 1)
+
+
+def test_a_raw_stream_says_how_long_its_consumer_held_it():
+    """The pieces of a body that the user reads himself are its items; what he does between them is hold."""
+    reply = stream(event(delta("a")), event(delta("b", finish="stop")), DONE)
+    with capture() as captured, ScriptedServer([reply]) as server:
+        with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
+            create = hotspan.trace_openai(client).chat.completions.with_streaming_response.create
+            with create(model="tiny", messages=MESSAGES, stream=True) as response:
+                for _ in response.iter_bytes():
+                    threading.Event().wait(0.05)
+    found = captured.spans[0].attributes
+
+    assert 1 <= found[semconv.STREAM_ITEMS] <= 3
+    assert found[semconv.STREAM_HOLD_NS] >= found[semconv.STREAM_ITEMS] * 50_000_000
+    assert found[semconv.STREAM_BUSY_NS] + found[semconv.STREAM_HOLD_NS] <= captured.spans[0].duration_ns
