@@ -71,7 +71,7 @@ def test_the_figures_do_not_depend_on_how_the_body_is_cut(items, finishes, done,
         items = [*items, delta(finish="stop"), usage(5, len(items))]
     style, newline = (
         data.draw(st.sampled_from(["compact", "spaced"])),
-        data.draw(st.sampled_from([b"\n", b"\r\n"])),
+        data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"])),
     )
     events = [written(item, style, newline) for item in items] + ([DONE] if done else [])
     body = b"".join(events)
@@ -115,6 +115,29 @@ def test_what_hides_behind_a_plain_chunk_is_seen(hidden):
     assert (tokens.usage.output_tokens, tokens.status) == (
         (9, "ok") if "usage" in hidden else (None, "error")
     )
+
+
+@pytest.mark.parametrize("prefix", [b"data:", b"data: ", b"id: 7\ndata:"])
+def test_case_053_the_space_after_data_is_optional(prefix):
+    """Chunks count whatever stands before their JSON, and text that looks like a field is text."""
+    items = [delta("", role="assistant"), *(delta("data: x") for _ in range(5)), delta(finish="stop")]
+    pieces = [event(item, prefix=prefix) for item in items] + [event(b"[DONE]", prefix=prefix)]
+
+    for read_as in (pieces, [b"".join(pieces)]):
+        tokens = read(list(enumerate(read_as)))
+        assert (tokens.n_chunks, tokens.status, tokens.done_seen) == (5, "ok", True)
+
+
+def test_case_050_characters_cut_at_a_border_are_kept_whole():
+    """Text that is kept is exact, also when every byte comes alone."""
+    tokens = TokenClock(0)
+    body = Body(tokens, "text/event-stream", has_vectors=False, keep_text=True)
+    words = "你好 🙂 naïve"
+    for at, byte in enumerate(b"".join(event(delta(c)) for c in words) + event(delta(finish="stop")) + DONE):
+        body.feed(at, bytes([byte]))
+
+    assert "".join(body.text) == words
+    assert tokens.n_chunks == len(words)
 
 
 def test_an_empty_text_is_no_token():
