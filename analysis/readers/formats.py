@@ -131,7 +131,7 @@ class _Text:
                 for other, reason in unknown:
                     self._leave_out(other, reason)
                 return document, dialect
-            unknown.append((document, why))
+            unknown.append((document._replace(text=document.text[: _SHOWN + 1]), why))
         raise self._nothing(unknown)
 
     def _format_of(self, document: Document) -> tuple[sniff.Dialect | None, str]:
@@ -187,13 +187,13 @@ class _Text:
                     is_any_read = True
                     yield document, value
             except (ValueError, *_UNREADABLE) as exc:
-                bad = document, values.TOO_DEEP if isinstance(exc, RecursionError) else str(exc)
+                bad = document, framing.TOO_DEEP if isinstance(exc, RecursionError) else str(exc)
                 yield from self._rest_of(document, decode)
         if bad and not is_any_read:
             raise self._nothing([bad])
         if bad:
             document, why = bad
-            is_half = self._is_lines and not document.problem and why != values.TOO_DEEP
+            is_half = self._is_lines and not document.problem and why != framing.TOO_DEEP
             self._leave_out(document, framing.HALF_WRITTEN if is_half else why)
 
     def _rest_of(

@@ -25,6 +25,8 @@ _BETWEEN: Final = b" \t\r\n,\x1e\xef\xbb\xbf"  # also RFC 7464's separator and t
 _MAX_BETWEEN: Final = 1 << 16
 _MAX_RESTARTS: Final = 100
 _QUOTE, _BRACE, _BRACKET = b'"{['
+MAX_DEPTH: Final = 10_000  # of brackets: no decoder follows that far
+TOO_DEEP: Final = "nested too deeply"
 HALF_WRITTEN: Final = "half-written, as a killed process leaves it"
 TOO_LONG: Final = f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB"
 
@@ -73,8 +75,8 @@ class _Splitter:
     def documents(self) -> Iterator[Document]:
         while self._read_on():
             yield from self._scan()
-            if len(self._text) - self._kept_from() > MAX_DOCUMENT_BYTES:
-                yield self._document(self._kept_from(), self._kept_from() + _MAX_BETWEEN, problem=TOO_LONG)
+            if problem := self._problem():
+                yield self._document(self._kept_from(), self._kept_from() + _MAX_BETWEEN, problem)
                 return
         for _ in range(_MAX_RESTARTS):
             if self._start is None:
@@ -85,6 +87,12 @@ class _Splitter:
             yield from self._scan()
         if not self._depth:
             yield from self._text_between(len(self._text))
+
+    def _problem(self) -> str:
+        """Return why the document that is open will not be read, whatever comes."""
+        if self._depth > MAX_DEPTH:
+            return TOO_DEEP
+        return TOO_LONG if len(self._text) - self._kept_from() > MAX_DOCUMENT_BYTES else ""
 
     def _kept_from(self) -> int:
         if self._start is not None:
@@ -158,6 +166,8 @@ class _Splitter:
                     self._key = text[start + 1 : end - 1]
             elif token in (_BRACE, _BRACKET):
                 self._opens(token, start)
+                if self._depth > MAX_DEPTH:
+                    return
             else:
                 self._at = self._between = end
                 yield from self._closes(end)

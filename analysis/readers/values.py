@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from hotspan.analysis.readers import ids
+from hotspan.analysis.readers.framing import TOO_DEEP
 from hotspan.tracer.record import (
     KINDS,
     NO_ATTRIBUTES,
@@ -32,7 +33,6 @@ MICROSECONDS: Final = 1_000
 MILLISECONDS: Final = 1_000_000
 SECONDS: Final = 1_000_000_000
 
-TOO_DEEP: Final = "nested too deeply"
 _MAX_DEPTH: Final = 32  # of an attribute's value: what lies deeper is no figure
 _MAX_SHOWN: Final = 60
 _MAX_NS: Final = 1 << 64
