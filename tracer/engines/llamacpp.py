@@ -3,6 +3,7 @@
 `prompt_ms` is from the slot's start to the first token, `predicted_ms` from the first to the last one.  The
 time in the queue is in no field; but the server holds the response's headers back until a slot takes the
 request, so that the client's own stamp of the headers tells it, with the way there and the parsing in it.
+The endpoint counts prompts that were read in one batch once, each call's `prompt_ms` all of their time.
 """
 
 from __future__ import annotations
