@@ -113,10 +113,10 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
         capture_content: Record prompts, documents, answers and exception messages
             (`HOTSPAN_CAPTURE_CONTENT`); off by default.
         sample_ratio: Share of requests to record, in [0, 1], decided at the root (`HOTSPAN_SAMPLE_RATIO`).
-        span_processors: OpenTelemetry span processors.  Their `on_end` receives every finished span, from a
-            thread of Hotspan's; they are shut down with it.
+        span_processors: OpenTelemetry span processors.  Their `on_start` is called where a stage starts,
+            their `on_end` later, from a thread of Hotspan's; they are shut down with it.
         provider: The application's own OpenTelemetry SDK tracer provider, if its processors are to receive
-            every finished span too.  It is used, and never changed or shut down.
+            every stage too.  It is used, and never changed or shut down.
 
     Raises:
         ConfigurationError: A value cannot be used; what was configured before stays in force.

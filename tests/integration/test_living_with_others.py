@@ -30,9 +30,10 @@ ENVIRONMENT = {
 }
 # Differ between any two runs of one program.
 VOLATILE = {"thread.id", "thread.name", "service.instance.id", "process.pid"}
-# What Langfuse and Logfire write on a span whose parent is not theirs but some other library's: the one takes
-# it for the root of the application, the other for the place where an exception leaves the program.
-AS_A_ROOT = {"langfuse.internal.is_app_root", "logfire.exception.fingerprint"}
+# What Langfuse and Logfire write on a span whose parent they do not know: the one takes it for the root of
+# the application, the other for the place where an exception leaves the program.
+APP_ROOT = "langfuse.internal.is_app_root"
+AS_A_ROOT = {APP_ROOT, "logfire.exception.fingerprint"}
 
 INNER = ("inner", [("execute_tool lookup", [("http", [])])])
 ANSWER = (
@@ -59,6 +60,7 @@ class Seen(NamedTuple):
     parent_id: str | None
     name: str
     described: str = ""
+    is_app_root: bool = False
 
 
 class Run(NamedTuple):
@@ -120,7 +122,7 @@ def decode(body):
             events = [event.name for event in span.events]
             described = describe(span.name, attributes, resource, str(span.status), events)
             ids = span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex() or None
-            seen.append(Seen(*ids, span.name, described))
+            seen.append(Seen(*ids, span.name, described, APP_ROOT in attributes))
     return seen
 
 
@@ -184,6 +186,13 @@ def in_order(tree):
     return name, sorted(map(in_order, children))
 
 
+def depths(found, depth=0):
+    """Yield the names of nested trees, each with how deep it lies."""
+    for name, children in found:
+        yield depth, name
+        yield from depths(children, depth + 1)
+
+
 @pytest.fixture(
     scope="module",
     params=[
@@ -210,7 +219,10 @@ def test_the_application_keeps_its_traces(library, order, tmp_path):
 
 
 def test_a_provider_that_is_given_receives_our_spans_too(library, tmp_path):
-    """With `configure(provider=…)` the other library delivers whole trees, and the file has ours as ever."""
+    """With `configure(provider=…)` the other library delivers whole trees, and the file has ours as ever.
+
+    Its processors are told of each start: Langfuse knows one root a trace, and Logfire prints one tree.
+    """
     found = run(library, "provider", tmp_path)
     ids = {span.span_id for span in found.ours}
     alone = Counter(s.described for s in library["alone"].theirs)
@@ -218,6 +230,13 @@ def test_a_provider_that_is_given_receives_our_spans_too(library, tmp_path):
     assert Counter(s.described for s in found.theirs if s.span_id not in ids) == alone
     assert len(ids) == N_OURS
     assert trees(found.theirs) == sorted(map(in_order, TREES))
+    if library["module"] == "using_langfuse":
+        roots = [span.span_id for span in found.theirs if span.parent_id is None]
+        assert sorted(roots) == sorted(span.span_id for span in found.theirs if span.is_app_root)
+    if library["module"] == "using_logfire":
+        lines = (found.folder / "console.txt").read_text().splitlines()
+        printed = {((len(line) - len(line.lstrip())) // 2, line.strip()) for line in lines if line}
+        assert printed == set(depths(TREES))
 
 
 def test_logfire_prints_what_it_printed(library, tmp_path):
