@@ -16,6 +16,7 @@ from hotspan.analysis.generation import ModelCall
 from hotspan.analysis.patterns.collector import PatternCollector
 from hotspan.analysis.repair import Repairs, repair
 from hotspan.analysis.request_table import RequestCalls, RequestTable
+from hotspan.analysis.requests import RequestWeights
 from hotspan.analysis.self_time import self_times, union_ns
 from hotspan.analysis.tail import UNATTRIBUTED, RequestRows
 from hotspan.analysis.tree import NO_PARENT, Tree
@@ -110,6 +111,7 @@ class Collector:
 
     stages: dict[str, StageTotals] = field(default_factory=dict)
     request_outcomes: Counter[Outcome] = field(default_factory=Counter)
+    weights: RequestWeights = field(default_factory=RequestWeights)
     request_durations_ns: array[int] = field(default_factory=longs)  # of those that succeeded
     request_ns: int = 0  # duration of all requests together, however they ended
     n_request_spans: int = 0
@@ -211,6 +213,7 @@ class Collector:
         below = tree.below(root)
         outcome = outcome_of(tree.spans[root])
         self.request_outcomes[outcome] += 1
+        self.weights.add(tree.spans[root], outcome)
         self.request_ns += tree.duration_ns(root)
         self.n_request_spans += len(below)
         self.n_request_chunks += sum(_n_chunks(tree.spans[index].attributes) for index in below)

@@ -82,6 +82,7 @@ def _n_flagged(collector: Collector, flag: int) -> int:
 
 def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
+    yield from collector.weights.warnings()
     n_disordered = _n_flagged(collector, DISORDERED)
     if collector.n_traces and not collector.n_requests:
         yield (

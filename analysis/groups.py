@@ -18,6 +18,7 @@ OTHER: Final = "other values"
 MAX_GROUPS: Final = 20
 _MOST_KEYS: Final = 200
 _LISTED: Final = 12
+_OWN: Final = "hotspan."  # keys that describe spans, not requests
 _FIELDS: Final = ("name", "outcome", "service")
 
 
@@ -86,7 +87,7 @@ class Grouping:
 
     def _note_keys(self, root: SpanRecord) -> None:
         if len(self._keys) < _MOST_KEYS:
-            self._keys.update(dict.fromkeys(root.attributes))
+            self._keys.update(dict.fromkeys(key for key in root.attributes if not key.startswith(_OWN)))
 
 
 def _rank(value: str | None, collector: Collector) -> tuple[bool, bool, int]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from hotspan.analysis.frame import Stages
 from hotspan.analysis.patterns import Patterns
+from hotspan.analysis.requests import RequestSummary
 from hotspan.analysis.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -110,25 +112,6 @@ class Evidence:
 
 def _us(duration_ns: float | None) -> float | None:
     return None if duration_ns is None else duration_ns / 1000
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSummary:
-    """The requests as their users felt them."""
-
-    n: int = 0
-    n_errors: int = 0
-    n_cancelled: int = 0
-    duration_ns: Distribution | None = None  # of the requests that succeeded
-
-    def to_dict(self) -> JsonDict:
-        """Return the JSON form."""
-        return {
-            "n": self.n,
-            "errors": self.n_errors,
-            "cancelled": self.n_cancelled,
-            "duration_ms": _dist_ms(self.duration_ns),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +353,8 @@ class Report:
     """Where the time of the requests went, and what would help."""
 
     evidence: Evidence = Evidence()
-    request: RequestSummary = RequestSummary()
-    stages: tuple[StageRow, ...] = ()  # largest critical-path share first; request, agent, step before them
+    request: RequestSummary = field(default_factory=RequestSummary)
+    stages: Stages = field(default_factory=Stages)  # largest critical-path share first, after the envelopes
     unattributed: Unattributed = Unattributed()
     generation: GenerationSummary = field(default_factory=GenerationSummary)
     amplification: Amplification = Amplification()

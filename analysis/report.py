@@ -12,6 +12,7 @@ from hotspan.analysis.collect import Collector, StageTotals
 from hotspan.analysis.columns import view
 from hotspan.analysis.evidence import evidence_of
 from hotspan.analysis.findings import findings
+from hotspan.analysis.frame import Stages
 from hotspan.analysis.generation_summary import phase_rows, summarise
 from hotspan.analysis.groups import Grouping
 from hotspan.analysis.model import (
@@ -22,7 +23,6 @@ from hotspan.analysis.model import (
     GenerationSummary,
     PhaseRow,
     Report,
-    RequestSummary,
     StageRow,
     TokenCounts,
     Unattributed,
@@ -30,6 +30,7 @@ from hotspan.analysis.model import (
 )
 from hotspan.analysis.parts import Groups, Selection
 from hotspan.analysis.percentiles import Distribution, PerRequest, distribution, per_request
+from hotspan.analysis.requests import RequestSummary
 from hotspan.analysis.run_account import run_phases
 from hotspan.analysis.samples import telemetry_of
 from hotspan.analysis.selection import Selected
@@ -141,15 +142,17 @@ def _requests(collector: Collector) -> RequestSummary:
         n_errors=outcomes["error"] + outcomes["truncated"],
         n_cancelled=outcomes["cancelled"] + outcomes["abandoned"] + outcomes["interrupted"],
         duration_ns=distribution(collector.request_durations_ns),
+        error_ratio=collector.weights.error_ratio,
+        is_weighted=collector.weights.is_weighted,
     )
 
 
-def _stage_rows(collector: Collector, phases: tuple[PhaseRow, ...]) -> tuple[StageRow, ...]:
+def _stage_rows(collector: Collector, phases: tuple[PhaseRow, ...]) -> Stages:
     rows = [
         _stage_row(stage, totals, collector, phases if stage == semconv.GENERATION else ())
         for stage, totals in collector.stages.items()
     ]
-    return tuple(sorted(rows, key=_row_order))
+    return Stages(sorted(rows, key=_row_order))
 
 
 def _row_order(row: StageRow) -> tuple[int, int, str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.calls import NO_OWNER, Calls, calls_of, nearest
+from hotspan.analysis.frame import Stages
 from hotspan.analysis.parts import Selection
 from hotspan.analysis.repair import repair
 from hotspan.analysis.tree import NO_PARENT, Tree
@@ -63,7 +64,7 @@ class Selected(Iterator[Trace]):
                 other_ns=0 if other is None else other.critical_path_ns or 0,
                 other_ratio=0.0 if other is None else other.critical_path_ratio,
             ),
-            stages=type(report.stages)(row for row in report.stages if row.stage in self._stages),
+            stages=Stages(row for row in report.stages if row.stage in self._stages),
             what_if=tuple(item for item in report.what_if if not item.change.startswith(NOT_SELECTED)),
             findings=(),
         )

@@ -282,6 +282,4 @@ TRACE_STATE_VENDOR: Final = "ot"  # OpenTelemetry's member of `tracestate`: `th:
 HONEYCOMB_SAMPLE_RATE: Final = "SampleRate"  # one of so many was kept
 JAEGER_SAMPLER_TYPE: Final = "sampler.type"  # probabilistic: the next one is the probability
 JAEGER_SAMPLER_PARAM: Final = "sampler.param"
-TAIL_SAMPLING_POLICY: Final = (
-    "tailsampling.policy"  # the Collector kept it for this reason; no weight is said
-)
+TAIL_SAMPLING_POLICY: Final = "tailsampling.policy"  # why the Collector kept it; no weight is said

@@ -32,12 +32,15 @@ def requests_failed(report: Report) -> Iterator[Finding]:
     """Say that the percentiles are those of the requests that did not fail."""
     request = report.request
     if request.n and request.n_errors:
-        ratio = request.n_errors / request.n
         yield Finding(
             "requests-failed",
-            "critical" if ratio > _MANY_FAILED else "warning",
+            "critical" if (request.error_ratio or 0.0) > _MANY_FAILED else "warning",
             f"{request.n_errors} of {request.n} requests failed; the percentiles are those of the others.",
-            {"errors": request.n_errors, "error_ratio": ratio, "against": {"requests": request.n}},
+            {
+                "errors": request.n_errors,
+                "error_ratio": request.error_ratio,
+                "against": {"requests": request.n},
+            },
             "Look at one: hotspan show FILE, and repair the cause before judging the latency.",
         )
 

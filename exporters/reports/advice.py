@@ -43,8 +43,8 @@ def advice(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableT
         yield Text("What would help", "bold")
     for number, finding in enumerate(report.findings, start=1):
         yield _finding(number, finding, screen)
-    if changes := _telling(report):
-        yield from _changes(changes, screen, marks)
+    if _telling(report):
+        yield from _changes(report, screen, marks)
 
 
 def _telling(report: Report) -> Sequence[WhatIf]:
@@ -60,14 +60,15 @@ def _telling(report: Report) -> Sequence[WhatIf]:
 def _finding(number: int, finding: Finding, screen: Screen) -> RenderableType:
     style = _STYLES[finding.severity] if screen.colour else ""
     grid = hanging(str(number), screen.text(finding.text), style)
-    if evidence := _evidence(finding.evidence):
+    if evidence := evidence_of(finding.evidence):
         grid.add_row("", Text(screen.text(evidence)))
     if finding.next_step:
         grid.add_row("", hanging(screen.text("→"), screen.text(finding.next_step)))
     return grid
 
 
-def _evidence(evidence: Mapping[str, Any]) -> str:
+def evidence_of(evidence: Mapping[str, Any]) -> str:
+    """Return a finding's figures in words: those for it, then the one against it."""
     against = evidence.get(_AGAINST)
     parts = [_figures({name: value for name, value in evidence.items() if name != _AGAINST})]
     if isinstance(against, Mapping) and against:
@@ -95,14 +96,25 @@ def _words(name: str) -> str:
     return name.removeprefix("n_").replace("_", " ")
 
 
-def _changes(changes: Sequence[WhatIf], screen: Screen, marks: Marks) -> Iterator[RenderableType]:
-    names = [screen.name(change.change.removesuffix(_HALVED), _CHANGE_CELLS) for change in changes]
-    p50s = _right([_change(change.request_p50_change_ratio, marks) for change in changes])
-    p95s = _right([_change(change.request_p95_change_ratio, marks) for change in changes])
+def changes(report: Report, marks: Marks) -> list[tuple[str, str, str]]:
+    """Return the changes that would be seen: a stage that took half its time, and what requests gained."""
+    return [
+        (
+            change.change.removesuffix(_HALVED),
+            _change(change.request_p50_change_ratio, marks),
+            _change(change.request_p95_change_ratio, marks),
+        )
+        for change in _telling(report)
+    ]
+
+
+def _changes(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
+    stages, p50s, p95s = zip(*changes(report, marks), strict=True)
+    names = [screen.name(stage, _CHANGE_CELLS) for stage in stages]
     width = max(map(cell_len, names))
     yield ""
     yield Text("If one stage took half the time", "bold")
-    for name, p50, p95 in zip(names, p50s, p95s, strict=True):
+    for name, p50, p95 in zip(names, _right(p50s), _right(p95s), strict=True):
         padded = name + " " * (width - cell_len(name))
         parts = [padded, f"request p50 {p50}", f"p95 {p95}"]
         yield from (Text(f"  {line}") for line in pack(parts, "   ", screen.width - 2))

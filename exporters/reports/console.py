@@ -16,6 +16,7 @@ from hotspan.exporters.reports.advice import advice
 from hotspan.exporters.reports.marks import Marks
 from hotspan.exporters.reports.screen import Screen, hanging
 from hotspan.exporters.reports.stage_table import stage_table
+from hotspan.exporters.reports.tail_table import tail_table
 from hotspan.exporters.reports.widths import pack
 
 if TYPE_CHECKING:
@@ -23,22 +24,41 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from hotspan.analysis.report import Report
+    from hotspan.analysis.report import Groups, Report
 
 _LABEL_CELLS: Final = 13
 _GAP: Final = "   "
 _FILE_CELLS: Final = 40
 
 
-def render(report: Report, screen: Screen) -> str:
-    """Return the report as text, fitted to the screen, every line ended."""
+def render(report: Report, screen: Screen, *, tail: bool = False) -> str:
+    """Return the report as text, fitted to the screen, every line ended.
+
+    Args:
+        report: The report; with groups, a block of each value at the end.
+        screen: What can be shown.
+        tail: Compare the slowest requests with all.
+    """
     marks = Marks()
-    return screen.print(_parts(report, screen, marks))
+    return screen.print(_parts(report, screen, marks, tail=tail))
 
 
-def _parts(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
+def _parts(report: Report, screen: Screen, marks: Marks, *, tail: bool) -> Iterator[RenderableType]:
     yield from _evidence(report, screen)
-    yield _labelled("Request", [_request(report, marks)], screen)
+    yield from _figures(report, screen, marks)
+    if tail and report.tail is not None:
+        yield ""
+        yield from tail_table(report.tail, screen)
+    yield from advice(report, screen, marks)
+    if report.groups is not None:
+        yield from _groups(report.groups, screen, marks)
+    if legend := marks.legend():
+        yield ""
+        yield Text(screen.text(legend), "dim")
+
+
+def _figures(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
+    yield _labelled("Request", [evidence.request(report, marks)], screen)
     if report.stages:
         yield ""
         yield from stage_table(report, screen, marks)
@@ -49,10 +69,16 @@ def _parts(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableT
         yield _labelled("Generation", model_calls.generation(report.generation, marks), screen)
     if lines := model_calls.amplification(report.amplification, marks):
         yield _labelled("Agent" if report.amplification.is_agent else "Model calls", lines, screen)
-    yield from advice(report, screen, marks)
-    if legend := marks.legend():
+
+
+def _groups(groups: Groups, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
+    for note in evidence.group_notes(groups):
         yield ""
-        yield Text(screen.text(legend), "dim")
+        yield hanging("!", screen.text(note), palette.WARNING if screen.colour else "")
+    for value, report in groups.reports:
+        yield ""
+        yield Text(screen.name(evidence.group_name(groups, value), screen.width), "bold")
+        yield from _figures(report, screen, marks)
 
 
 def _evidence(report: Report, screen: Screen) -> Iterator[RenderableType]:
@@ -60,7 +86,7 @@ def _evidence(report: Report, screen: Screen) -> Iterator[RenderableType]:
     name = screen.name(first, min(max(_FILE_CELLS, screen.width - 60), screen.width))
     parts = [name, *map(screen.text, rest)]
     yield from (Text(line) for line in pack(parts, screen.text(" · "), screen.width))
-    for trouble in evidence.troubles(report.evidence):
+    for trouble in evidence.all_troubles(report):
         yield hanging("!", screen.text(trouble), palette.WARNING if screen.colour else "")
 
 
@@ -72,17 +98,6 @@ def _labelled(label: str, lines: Iterable[Sequence[str]], screen: Screen) -> Ren
     for index, text in enumerate(packed):
         grid.add_row(Text("" if index else label, "bold"), Text(text))
     return grid
-
-
-def _request(report: Report, marks: Marks) -> list[str]:
-    summary = report.request
-    if summary.n == 0:
-        return ["no complete request in the file: shares of a request cannot be computed"]
-    outcome = f"{figures.counted(summary.n_errors, 'error')}, {summary.n_cancelled:,} cancelled"
-    if summary.duration_ns is None:
-        return ["no request succeeded", outcome]
-    percentiles = [f"{name} {marks.percentile(summary.duration_ns, name)}" for name in ("p50", "p95", "p99")]
-    return [*percentiles, outcome]
 
 
 def _failed_calls(report: Report) -> str:

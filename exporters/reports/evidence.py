@@ -11,10 +11,13 @@ from hotspan.exporters.reports.figures import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hotspan.analysis.report import Evidence
+    from hotspan.analysis.report import Evidence, Groups, Report, RequestSummary
+    from hotspan.exporters.reports.marks import Marks
 
 _MOST_WARNINGS: Final = 10
 _NOTABLE_OVERHEAD_RATIO: Final = 0.01
+_MANY_FAILED: Final = 0.1  # of the requests, or of the model calls: the percentiles are flattered
+_NOTABLE_SHIFT: Final = 0.1  # of the tokens an answer
 
 
 def summary(evidence: Evidence) -> list[str]:
@@ -39,6 +42,77 @@ def troubles(evidence: Evidence) -> list[str]:
     if hidden:
         warnings.append(f"{counted(hidden, 'more warning')}: --format json lists all")
     return counted_troubles + warnings
+
+
+def all_troubles(report: Report) -> list[str]:
+    """Return what has to be known before a figure is read: failures, what was selected, what was lost."""
+    return [*_failed(report), *_selected(report), *troubles(report.evidence)]
+
+
+def _failed(report: Report) -> Iterator[str]:
+    request, generation = report.request, report.generation
+    if (ratio := request.error_ratio or 0.0) >= _MANY_FAILED:
+        yield (
+            f"{figures.rough_percent(ratio)} of the requests failed ({request.n_errors:,} of {request.n:,}): "
+            "percentiles are of those that did not, and may look far too good"
+        )
+    n_bad = generation.status.get("error", 0) + generation.status.get("truncated", 0)
+    if n_bad and n_bad >= _MANY_FAILED * generation.n_calls:
+        yield (
+            f"{figures.rough_percent(n_bad / generation.n_calls)} of the model calls failed or broke off "
+            f"({n_bad:,} of {generation.n_calls:,}): their percentiles are of the others"
+        )
+
+
+def _selected(report: Report) -> Iterator[str]:
+    if (found := report.selection) is not None:
+        kept = f"{found.n_kept:,} of {figures.counted(found.n_read, 'request')}"
+        of = "of the selected calls" if found.has_calls else "of these requests"
+        yield f"where {found.where}: {kept}; figures are {of}, shares are of these requests' whole time"
+
+
+def request(report: Report, marks: Marks) -> list[str]:
+    """Return the parts of the line about the requests."""
+    summary = report.request
+    if summary.n == 0:
+        return ["no complete request in the file: shares of a request cannot be computed"]
+    outcome = f"{_errors(summary, marks)}, {summary.n_cancelled:,} cancelled"
+    if summary.duration_ns is None:
+        return ["no request succeeded", outcome]
+    percentiles = [f"{name} {marks.percentile(summary.duration_ns, name)}" for name in ("p50", "p95", "p99")]
+    return [*percentiles, outcome]
+
+
+def _errors(summary: RequestSummary, marks: Marks) -> str:
+    errors = figures.counted(summary.n_errors, "error")
+    if not summary.n_errors or summary.error_ratio is None:
+        return errors
+    ratio = figures.rough_percent(summary.error_ratio)
+    return f"{errors} ({marks.estimated(ratio, when=summary.is_weighted)})"
+
+
+def group_name(groups: Groups, value: str | None) -> str:
+    """Return which group a report is about."""
+    return f"{groups.attribute} = {'(none)' if value is None else value}"
+
+
+def group_notes(groups: Groups) -> list[str]:
+    """Return what has to be known before groups are compared."""
+    notes = []
+    if groups.n_other_values:
+        notes.append(f"{figures.counted(groups.n_other_values, 'more value')}: together in one group")
+    lengths = [length for _, report in groups.reports if (length := _output_per_call(report))]
+    if lengths and max(lengths) > (1 + _NOTABLE_SHIFT) * min(lengths):
+        notes.append(
+            f"answers are {figures.significant(min(lengths))} to {figures.significant(max(lengths))} tokens "
+            "long: compare the time per token (TPOT), not that of a call"
+        )
+    return notes
+
+
+def _output_per_call(report: Report) -> float | None:
+    tokens, n_ok = report.generation.tokens.output, report.generation.status.get("ok", 0)
+    return tokens / n_ok if tokens and n_ok else None
 
 
 def _files(evidence: Evidence) -> str:

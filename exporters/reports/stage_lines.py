@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MAIN_PHASES: Final = frozenset({"queue", "prefill", "first_token_wait", "decode"})
 _MINOR_PHASE_RATIO: Final = 0.01
 _REST: Final = "rest"  # of the phases
+_NOT_SELECTED: Final = "not selected"  # calls that --where left out
 _UNATTRIBUTED: Final = "unattributed"  # the name of the last line, and of a phase
 
 
@@ -41,14 +42,15 @@ class StageLine:
 def stage_lines(report: Report) -> list[StageLine]:
     """Return the lines in the order of the table.
 
-    The tenths of the stages and of `unattributed` add up to 1000, those of the phases to their stage's.  The
-    request has no line: it is above the table.
+    The tenths of the stages, of `unattributed` and of `not selected` add up to 1000, those of the phases to
+    their stage's.  The request has no line: it is above the table.
     """
     rows = [row for row in report.stages if row.stage != semconv.REQUEST]
     on_path = [row for row in rows if row.critical_path_ratio is not None]
     rest = report.unattributed.critical_path_ratio
-    ratios = [*(row.critical_path_ratio or 0.0 for row in on_path), rest or 0.0]
-    *tenths, rest_tenths = figures.tenths_of_percent(ratios)
+    other = report.selection.other_ratio if report.selection is not None else None
+    ratios = [*(row.critical_path_ratio or 0.0 for row in on_path), rest or 0.0, other or 0.0]
+    *tenths, rest_tenths, other_tenths = figures.tenths_of_percent(ratios)
     lines: list[StageLine] = []
     for row, share in zip(on_path, tenths, strict=True):
         lines.append(StageLine(row.stage, palette.colour(row.stage), share, row))
@@ -57,6 +59,8 @@ def stage_lines(report: Report) -> list[StageLine]:
     lines.extend(StageLine(row.stage, palette.UNATTRIBUTED, None, row) for row in envelopes)
     if rest is not None:
         lines.append(StageLine(_UNATTRIBUTED, palette.UNATTRIBUTED, rest_tenths))
+    if other is not None:
+        lines.append(StageLine(_NOT_SELECTED, palette.UNATTRIBUTED, other_tenths))
     return lines
 
 

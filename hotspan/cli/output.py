@@ -7,9 +7,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+import click
+
 from hotspan.exporters.reports.names import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hotspan.exporters.reports.screen import Screen
 
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -27,6 +31,12 @@ def emit(text: str) -> None:
     stream = stdout()
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Write what has to be known beside a result to standard error, a line each."""
+    for sentence in sentences:
+        click.echo(f"! {printable(sentence)}", err=True)
 
 
 def stdout() -> TextIO:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 import hotspan
-from hotspan.cli.options import examples, format_option, wide_option
-from hotspan.cli.output import emit, screen
+from hotspan.analysis import parse_where, select
+from hotspan.cli.options import examples, wide_option
+from hotspan.cli.output import emit, screen, warn
 from hotspan.cli.progress import reading
-from hotspan.exporters.reports import console, json
+from hotspan.exporters.reports import console, csv, evidence, json, markdown
 from hotspan.tracer.errors import UnusableTraceError
+
+if TYPE_CHECKING:
+    from hotspan.analysis import Report
+
+_DEFAULT_TAIL = 95.0
 
 
 @click.command(
@@ -17,21 +25,77 @@ from hotspan.tracer.errors import UnusableTraceError
         ("hotspan report run.jsonl", "the breakdown of one run"),
         ("hotspan report worker-*.jsonl", "several files, read as one run"),
         ("zcat old.jsonl.gz | hotspan report -", "from standard input"),
+        ("hotspan report --tail 95 run.jsonl", "what is different in the slowest 5 %"),
+        ("hotspan report --by tenant run.jsonl", "one breakdown for each tenant"),
+        ("hotspan report --where 'stage=rerank' run.jsonl", "the rerank calls alone"),
+        ("hotspan report --where 'request.duration>2s' run.jsonl", "the requests over 2 s"),
         ("hotspan report --format json run.jsonl", "for another program"),
     )
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@format_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(("table", "json", "csv", "markdown")),
+    default="table",
+    show_default=True,
+    help="A table for people, JSON for programs, CSV of the stages, or Markdown.",
+)
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    multiple=True,
+    help="Only what fulfils it: stage=rerank, duration>500ms, request.outcome=error, …; repeatable.",
+)
+@click.option("--by", metavar="ATTRIBUTE", help="A breakdown for each value of an attribute of the requests.")
+@click.option(
+    "--tail",
+    type=click.FloatRange(0, 100, min_open=True, max_open=True),
+    metavar="PERCENTILE",
+    help="Compare the requests from this percentile of the durations on with all.",
+)
 @wide_option
-def report(files: tuple[str, ...], output_format: str, *, wide: bool) -> None:
+def report(  # noqa: PLR0913 - one argument for each option
+    files: tuple[str, ...],
+    output_format: str,
+    where: tuple[str, ...],
+    by: str | None,
+    tail: float | None,
+    *,
+    wide: bool,
+) -> None:
     """Print where the time of the requests in FILE... went, stage by stage.
 
-    FILE is a trace file in OTLP/JSON lines, plain or gzip-compressed, told by its content; '-' is standard
-    input.  Several files are read as one run: the spans of a trace may be spread over them.
+    FILE is a trace file of any format that Hotspan reads, plain or compressed, told by its content; '-' is
+    standard input.  Several files are read as one run: the spans of a trace may be spread over them.
+
+    A CONDITION is FIELD OPERATOR VALUE, several joined by 'and'.  FIELD is stage, name, outcome, duration,
+    service or the key of an attribute, of a call, or of a request behind 'request.'; OPERATOR is = != ~
+    (contains) !~ > >= < <=; alternatives of VALUE are joined by '|'.
     """
+    condition = parse_where(where) if where else None
     with reading(*files):
-        result = hotspan.analyse(hotspan.load(*files))
+        traces = hotspan.load(*files)
+        chosen = traces if condition is None else select(traces, condition)
+        result = hotspan.analyse(chosen, by=by, tail=_DEFAULT_TAIL if tail is None else tail)
+    _check(result, files)
+    if output_format == "csv":
+        warn(evidence.all_troubles(result))
+    emit(_rendered(result, output_format, has_tail=tail is not None, wide=wide))
+
+
+def _check(result: Report, files: tuple[str, ...]) -> None:
+    if (selection := result.selection) is not None and not selection.n_kept:
+        msg = f"No request of {selection.n_read:,} fulfils: {selection.where}"
+        raise UnusableTraceError(msg)
     if not result.evidence.n_spans:
         msg = f"No span in {', '.join(files)}: was it recorded by an application, and flushed at its end?"
         raise UnusableTraceError(msg)
-    emit(json.render(result) if output_format == "json" else console.render(result, screen(wide=wide)))
+
+
+def _rendered(result: Report, output_format: str, *, has_tail: bool, wide: bool) -> str:
+    if output_format == "table":
+        return console.render(result, screen(wide=wide), tail=has_tail)
+    if output_format == "markdown":
+        return markdown.render(result, tail=has_tail)
+    return json.render(result) if output_format == "json" else csv.render(result)

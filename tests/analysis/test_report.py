@@ -82,7 +82,14 @@ def test_an_empty_input_has_an_empty_report():
     """No traces: zeros for counts, null for everything that would need one."""
     found = analyse([]).to_dict()
 
-    assert found["request"] == {"n": 0, "errors": 0, "cancelled": 0, "duration_ms": None}
+    assert found["request"] == {
+        "n": 0,
+        "errors": 0,
+        "cancelled": 0,
+        "error_ratio": None,
+        "error_ratio_weighted": False,
+        "duration_ms": None,
+    }
     assert found["stages"] == []
     assert found["unattributed"]["critical_path_ratio"] is None
     assert found["amplification"]["model_calls"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 
@@ -132,3 +133,102 @@ def test_a_special_file_that_cannot_be_read_is_named(process):
     assert done.stderr.startswith(
         b"Error: /proc/self/mem: cannot be read (Input/output error). Give a trace file"
     )
+
+
+def test_a_part_of_a_run(cli, trace_file):
+    """`--where` keeps what fulfils it, says how much that is and what shares are of; repeated, it narrows."""
+    longer = ("--where", "request.duration>500ms")
+    requests = cli("report", *longer, trace_file).stdout
+    calls = cli("report", *longer, "--where", "stage=generation", trace_file).stdout
+    assert "! where request.duration>500ms: 5 of 10 requests; figures are of these requests" in requests
+    assert "retrieval" in requests
+    assert "shares are of these requests' whole time" in calls.replace("\n  ", " ")
+    shares = {line.split("  ")[0]: line.split()[-2] for line in calls.splitlines() if line.endswith("%")}
+    assert {
+        name: shares.get(name) for name in ("generation", "unattributed", "not selected", "retrieval")
+    } == {
+        "generation": "80.0",
+        "unattributed": "0.0",
+        "not selected": "20.0",
+        "retrieval": None,
+    }
+
+
+def test_a_part_of_a_run_as_json(cli, trace_file):
+    """A program reads the same under `where`."""
+    result = cli("report", "--where", "stage=generation", "--format", "json", trace_file)
+    document = json.loads(result.stdout)
+    assert [row["stage"] for row in document["stages"]] == ["generation"]
+    assert document["where"] == {
+        "expression": "stage=generation",
+        "requests_read": 10,
+        "requests_kept": 10,
+        "selects_calls": True,
+        "not_selected": {"critical_path_ms": 1100.0, "critical_path_ratio": pytest.approx(0.2)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        pytest.param(("--where", "stage"), "--where cannot be read", id="no-condition"),
+        pytest.param(("--where", "stage=unheard"), "No request of 10 fulfils: stage=unheard", id="nothing"),
+        pytest.param(("--by", "unheard"), "no request has such an attribute", id="no-attribute"),
+        pytest.param(("--by", "stage"), "every row is a stage already", id="by-stage"),
+        pytest.param(("--tail", "100"), "--tail", id="no-tail"),
+        pytest.param(("--format", "yaml"), "--format", id="no-format"),
+    ],
+)
+def test_what_cannot_be_asked(cli, trace_file, options, says):
+    """One sentence on standard error, exit code 2, nothing on standard output."""
+    result = cli("report", *options, trace_file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+
+
+def test_a_breakdown_for_each_value(cli, write, spans):
+    """`--by` prints a block a value behind the whole, and has a report of each as JSON."""
+    path = write(
+        *(
+            [spans["span"](n, 1, "answer", (0, 100 * n), hotspan__stage="request", tenant=tenant)]
+            for n, tenant in enumerate("ab", start=1)
+        )
+    )
+    text = cli("report", "--by", "tenant", path).stdout
+    document = cli("report", "--by", "tenant", "--format", "json", path).stdout
+    assert text.index("Request      p50 150 ms") < text.index("\ntenant = a\nRequest      p50 100 ms")
+    assert "\ntenant = b\nRequest      p50 200 ms" in text
+    by = json.loads(document)["by"]
+    assert (by["attribute"], [group["value"] for group in by["groups"]]) == ("tenant", ["a", "b"])
+    assert by["groups"][1]["report"]["request"]["duration_ms"]["p50"] == 200.0
+
+
+def test_the_slowest_against_all(cli, trace_file):
+    """`--tail` adds a table of means: all requests, and those from the percentile on."""
+    plain, compared = cli("report", trace_file).stdout, cli("report", "--tail", "80", trace_file).stdout
+    assert "Slowest" not in plain
+    block = compared[compared.index("Slowest 20 %: 2 requests of 10, from 820 ms") :].splitlines()
+    assert block[1].split() == ["mean", "of", "a", "request", "all", "slowest", "of", "all", "of", "slowest"]
+    assert block[2].split() == ["request", "550", "ms", "950", "ms"]
+    assert block[3].split() == ["generation", "440", "ms", "760", "ms", "80.0", "%", "80.0", "%"]
+
+
+def test_csv_goes_to_a_program_and_troubles_to_the_reader(cli, write, spans):
+    """One row a stage on standard output; what was lost is said on standard error."""
+    root, search, chat = spans["request"](7, 100)
+    late = spans["span"](7, 4, "log", (50, 150), 1, hotspan__stage="tool")
+    result = cli("report", "--format", "csv", write([root, search, chat, late]))
+    rows = list(csv.DictReader(result.stdout.splitlines()))
+    assert [row["stage"] for row in rows] == ["request", "generation", "retrieval", "tool", "unattributed"]
+    assert rows[1]["duration_p50_ms"] == "80.0"
+    assert "1 late span" in result.stderr
+
+
+def test_markdown_has_what_the_table_has(cli, trace_file):
+    """The same figures as a table of an issue or a pull request."""
+    text = cli("report", "--format", "markdown", "--tail", "80", trace_file).stdout
+    assert text.startswith("**run.jsonl · 10 requests · 30 spans, all complete**")
+    assert "| generation | 10 | 1.00 | 440 ms&#42; |" in text
+    assert "| 80.0 % |" in text
+    assert "**Slowest 20 %: 2 requests of 10, from 820 ms**" in text
+    assert "1. **10 requests are few" in text

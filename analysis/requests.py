@@ -1,0 +1,127 @@
+"""The requests as their users felt them, and how many each recorded one stands for.
+
+A sampler that keeps all failures and a part of the rest makes a plain share of failures wrong.  Where it
+wrote weights they are used; where it says only that it chose, there is no share.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hotspan.analysis.classify import Outcome
+    from hotspan.analysis.percentiles import Distribution
+    from hotspan.tracer.record import SpanRecord
+
+_MS_PER_NS: Final = 1e-6
+_THRESHOLD_DIGITS: Final = 14  # of OpenTelemetry's `th`: 56 bits
+_NEVER: Final = 63  # of its older `p`: probability 0
+_UNKNOWN: Final = 1.0  # weight of a request about which nothing is said
+_FAILED: Final[tuple[Outcome, ...]] = ("error", "truncated")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSummary:
+    """The requests as their users felt them."""
+
+    n: int = 0
+    n_errors: int = 0
+    n_cancelled: int = 0
+    duration_ns: Distribution | None = None  # of the requests that succeeded
+    error_ratio: float | None = None  # None: no request, or chosen by a sampler that says no weights
+    is_weighted: bool = False  # error_ratio is an estimate: recorded requests stand for different numbers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "n": self.n,
+            "errors": self.n_errors,
+            "cancelled": self.n_cancelled,
+            "error_ratio": self.error_ratio,
+            "error_ratio_weighted": self.is_weighted,
+            "duration_ms": None if self.duration_ns is None else self.duration_ns.to_dict(_MS_PER_NS),
+        }
+
+
+@dataclass(slots=True)
+class RequestWeights:
+    """How many requests the recorded ones stand for, by outcome."""
+
+    _weights: dict[float, Counter[Outcome]] = field(default_factory=dict)
+    _n_chosen: int = 0  # by a sampler that says no weight
+
+    def add(self, root: SpanRecord, outcome: Outcome) -> None:
+        """Count one request."""
+        weight = weight_of(root)
+        if weight is None:
+            self._n_chosen += semconv.TAIL_SAMPLING_POLICY in root.attributes
+            weight = _UNKNOWN
+        self._weights.setdefault(weight, Counter())[outcome] += 1
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the requests stand for different numbers."""
+        return len(self._weights) > 1
+
+    @property
+    def error_ratio(self) -> float | None:
+        """The share of requests that failed; `None` where it cannot be told."""
+        whole = sum(weight * counts.total() for weight, counts in self._weights.items())
+        failed = sum(
+            weight * counts[outcome] for weight, counts in self._weights.items() for outcome in _FAILED
+        )
+        return failed / whole if whole and not self._n_chosen else None
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what the weights mean for the other figures."""
+        if self.is_weighted:
+            yield (
+                f"a sampler kept requests that stand for {min(self._weights):.3g} to "
+                f"{max(self._weights):.3g} each: the share of failures is weighted, all other figures are "
+                "of the recorded requests"
+            )
+        if self._n_chosen:
+            yield (
+                f"{self._n_chosen} requests were chosen by a sampling policy that says no weights: there is "
+                "no share of failures, and percentiles are of the chosen ones"
+            )
+
+
+def weight_of(root: SpanRecord) -> float | None:
+    """Return how many requests a recorded one stands for; `None` where nobody says."""
+    attributes = root.attributes
+    rate = attributes.get(semconv.HONEYCOMB_SAMPLE_RATE)
+    if isinstance(rate, int | float) and not isinstance(rate, bool) and rate >= 1:
+        return float(rate)
+    probability = _state_probability(root.trace_state) if root.trace_state else None
+    if probability is None and attributes.get(semconv.JAEGER_SAMPLER_TYPE) == "probabilistic":
+        param = attributes.get(semconv.JAEGER_SAMPLER_PARAM)
+        probability = param if isinstance(param, int | float) else None
+    if probability is None:
+        ratio = root.resource.attributes.get(semconv.SAMPLE_RATIO)
+        probability = ratio if isinstance(ratio, int | float) else None
+    return 1 / probability if probability is not None and 0 < probability <= 1 else None
+
+
+def _state_probability(trace_state: str) -> float | None:
+    """Return the probability in OpenTelemetry's member of a `tracestate`."""
+    for member in trace_state.split(","):
+        vendor, _, fields = member.strip().partition("=")
+        if vendor != semconv.TRACE_STATE_VENDOR:
+            continue
+        found = dict(part.partition(":")[::2] for part in fields.split(";"))
+        try:
+            if "th" in found:
+                return 1 - int(found["th"].ljust(_THRESHOLD_DIGITS, "0"), 16) / 16**_THRESHOLD_DIGITS
+            if "p" in found:
+                power = int(found["p"])
+                return None if power >= _NEVER else 2.0**-power
+        except ValueError:
+            return None
+    return None
