@@ -48,8 +48,10 @@ from hotspan.tracer.stage import (
 
 if TYPE_CHECKING:
     from hotspan.analysis import Report, analyse, load
+    from hotspan.tracer.clients.faiss import trace_faiss
     from hotspan.tracer.clients.llm import AsyncLLMClient, LLMClient
     from hotspan.tracer.clients.openai import trace_openai
+    from hotspan.tracer.clients.sentence_transformers import trace_sentence_transformers
     from hotspan.tracer.clients.transformers import trace_transformers
     from hotspan.tracer.clients.vllm import trace_vllm
     from hotspan.tracer.executor import ProcessPoolExecutor, ThreadPoolExecutor
@@ -71,7 +73,12 @@ _LAZY = {
     "load": ("hotspan.analysis", "load"),
     "receiver": ("hotspan.tracer.receiver", "Receiver"),
     "sample_engine": ("hotspan.tracer.sampler", "EngineSampler"),
+    "trace_faiss": ("hotspan.tracer.clients.faiss", "trace_faiss"),
     "trace_openai": ("hotspan.tracer.clients.openai", "trace_openai"),
+    "trace_sentence_transformers": (
+        "hotspan.tracer.clients.sentence_transformers",
+        "trace_sentence_transformers",
+    ),
     "trace_transformers": ("hotspan.tracer.clients.transformers", "trace_transformers"),
     "trace_vllm": ("hotspan.tracer.clients.vllm", "trace_vllm"),
 }
@@ -110,7 +117,9 @@ __all__ = [
     "stage",
     "step",
     "tool",
+    "trace_faiss",
     "trace_openai",
+    "trace_sentence_transformers",
     "trace_transformers",
     "trace_vllm",
 ]

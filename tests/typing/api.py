@@ -116,5 +116,7 @@ class Client:
 
 
 assert_type(hotspan.trace_openai(Client(), usage=True), Client)
+assert_type(hotspan.trace_faiss(Client(), name="passages"), Client)
+assert_type(hotspan.trace_sentence_transformers(Client(), name="m", synchronise=True), Client)
 assert_type(hotspan.trace_transformers(Client(), name="m"), Client)
 assert_type(hotspan.trace_vllm(Client(), name="m"), Client)
