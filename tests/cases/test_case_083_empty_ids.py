@@ -28,3 +28,17 @@ def test_spans_without_ids_are_refused_one_by_one(tmp_path):
     assert report.evidence.n_traces == 0
     assert report.evidence.n_invalid_spans == 7
     assert any("no usable id" in warning for warning in report.evidence.warnings)
+
+
+def test_so_are_those_of_jaeger(tmp_path):
+    """The same in the other dialect: seven refusals, and not one trace."""
+    spans = [
+        {"traceID": "", "spanID": "", "operationName": f"s{n}", "startTime": 1, "duration": 1}
+        for n in range(7)
+    ]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"data": [{"traceID": "", "spans": spans, "processes": {}}]}))
+
+    report = analyse(load(path))
+
+    assert (report.evidence.n_traces, report.evidence.n_invalid_spans) == (0, 7)
