@@ -83,6 +83,7 @@ def _n_flagged(collector: Collector, flag: int) -> int:
 def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
     yield from collector.weights.warnings()
+    yield from collector.gaps.warnings()
     n_disordered = _n_flagged(collector, DISORDERED)
     if collector.n_traces and not collector.n_requests:
         yield (
@@ -95,6 +96,11 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
         yield (
             f"{seen.n_faults} faults of Hotspan itself in the traced program, which logged the first: "
             "spans may lack attributes or be lost"
+        )
+    if seen.n_broken_calls:
+        yield (
+            f"{seen.n_broken_calls} calls failed with the worker process that ran them: "
+            "the spans that it had not written are missing, and in no count"
         )
     if collector.repairs["n_early"]:
         yield (

@@ -20,7 +20,7 @@ from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import Resource, SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
@@ -53,14 +53,19 @@ class FileExporter:
         path: The file; made if it is not there.  Its folder must exist.  A later change of the working
             directory does not move it.
         truncate: Begin with an empty file instead of appending.
-        faults: Returns how many faults of the tracing itself there were in this process.
+        notes: Returns what the file is to say at the end of this process beside its spans: counts, by the
+            attribute's key.
 
     Raises:
         ConfigurationError: The file cannot be opened for writing.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, truncate: bool = False, faults: Callable[[], int] = int
+        self,
+        path: str | os.PathLike[str],
+        *,
+        truncate: bool = False,
+        notes: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         if not os.fspath(path):
             msg = "The trace file's name is empty. Give a path such as 'run.jsonl'."
@@ -72,7 +77,7 @@ class FileExporter:
                     os.ftruncate(file, 0)
         except OSError as error:
             raise ConfigurationError(_why_not(self.path, error)) from error
-        self._faults, self._n_faults_before = faults, faults()
+        self._notes, self._before = notes, notes()
 
     def pack(self, spans: Sequence[SpanRecord]) -> Lines:
         """Return the spans as the text that is written; then a batch waits for the disk alone."""
@@ -95,20 +100,20 @@ class FileExporter:
             OSError: As `export`.
         """
         if n_spans > 0:
-            self._note(semconv.LOST_SPANS, n_spans)
+            self._note({semconv.LOST_SPANS: n_spans})
 
     def shutdown(self) -> None:
-        """Append a line that says how many faults of the tracing itself there were, if there were any.
+        """Append a line with what there is to note, if there is anything.
 
         Raises:
             OSError: As `export`.
         """
-        n_faults = self._faults() - self._n_faults_before
-        if n_faults > 0:
-            self._note(semconv.FAULTS, n_faults)
+        since = {key: count - self._before.get(key, 0) for key, count in self._notes().items()}
+        if any(since.values()):
+            self._note({key: count for key, count in since.items() if count})
 
-    def _note(self, key: str, count: int) -> None:
-        attributes = {semconv.PROCESS_PID: os.getpid(), key: count}
+    def _note(self, counts: Mapping[str, int]) -> None:
+        attributes = {semconv.PROCESS_PID: os.getpid(), **counts}
         self._append(otlp_lines.resource_line(Resource(attributes)).encode())
 
     def _append(self, data: bytes) -> None:

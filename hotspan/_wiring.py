@@ -17,7 +17,7 @@ def _file(settings: Settings) -> Exporter | None:
         return None
     from hotspan.exporters.files import FileExporter  # noqa: PLC0415 - only who writes a file pays
 
-    return FileExporter(settings.file, faults=faults.count)
+    return FileExporter(settings.file, notes=faults.notes)
 
 
 def _otlp(settings: Settings) -> Exporter | None:

@@ -11,6 +11,7 @@ callable may run many times at once.
 from __future__ import annotations
 
 from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -20,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from hotspan.tracer import config
 from hotspan.tracer.context import attach, detach, get_context
-from hotspan.tracer.faults import fault
+from hotspan.tracer.faults import broken_call, fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -56,6 +57,8 @@ class ProcessPoolExecutor(futures.ProcessPoolExecutor):
     The worker records where this process records (file, OTLP, service name, sampling), unless it called
     `hotspan.configure` itself; span processors and a provider are objects of this process and stay here.  It
     delivers what it recorded at the latest when it ends, so a pool that was shut down has written everything.
+    What a worker that was killed had not delivered, of the last tenth of a second, is lost uncounted; how
+    many calls failed with their process is noted in the parent's file.
 
     Args:
         max_workers: As for the base class, like all others.
@@ -79,7 +82,9 @@ class ProcessPoolExecutor(futures.ProcessPoolExecutor):
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> futures.Future[R]:
         """Run `fn(*args, **kwargs)` in a process, below the stage that is current now."""
-        return super().submit(_remote(fn), *args, **kwargs)
+        future = super().submit(_remote(fn), *args, **kwargs)
+        future.add_done_callback(_note_broken)
+        return future
 
     def map(self, fn: Callable[..., R], *iterables: Iterable[Any], **options: Any) -> Iterator[R]:
         """Run `fn` for each item in a process, below the stage that is current now."""
@@ -123,6 +128,11 @@ class _Remote:
             return self.fn(*args, **kwargs)
         finally:
             detach(token)
+
+
+def _note_broken(future: futures.Future[Any]) -> None:
+    if not future.cancelled() and isinstance(future.exception(), BrokenProcessPool):
+        broken_call()
 
 
 def _remote(fn: Callable[P, R]) -> Callable[P, R]:

@@ -1,6 +1,7 @@
-"""A fault of Hotspan's own: logged once, counted, and raised only under pytest.
+"""What went wrong and no span tells: faults of Hotspan's own, and calls whose process died.
 
-Tracing must never break the program that is traced, nor hide from its own tests that it is wrong.
+A fault is logged once, counted, and raised only under pytest: tracing must never break the program that is
+traced, nor hide from its own tests that it is wrong.
 """
 
 from __future__ import annotations
@@ -8,11 +9,24 @@ from __future__ import annotations
 import logging
 import os
 
-from hotspan.tracer import process
+from hotspan.tracer import process, semconv
 
 _log = logging.getLogger("hotspan")
 
 n_faults = 0
+n_broken_calls = 0
+
+
+def notes() -> dict[str, int]:
+    """Return what a trace file is to note of this process, each under its key."""
+    return {semconv.FAULTS: n_faults, semconv.BROKEN_CALLS: n_broken_calls}
+
+
+def broken_call() -> None:
+    """Take note of a call whose worker process died, and its last spans with it."""
+    global n_broken_calls  # noqa: PLW0603 - one count per process
+    with process.lock:
+        n_broken_calls += 1
 
 
 def count() -> int:

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["ReadEvidence", "TraceReader", "load"]
 
 _MAX_WARNINGS = 20
+# What a writer notes of itself, and where it is added up.
+_NOTES = {
+    semconv.LOST_SPANS: "n_dropped_spans",
+    semconv.FAULTS: "n_faults",
+    semconv.BROKEN_CALLS: "n_broken_calls",
+}
 
 
 @dataclass(slots=True)
@@ -30,6 +36,7 @@ class ReadEvidence:
     n_dropped_spans: int = 0  # that a writer noted as lost
     n_refused_spans: int = 0  # without a usable id or time
     n_faults: int = 0  # of the tracing itself, that a writer noted
+    n_broken_calls: int = 0  # to worker processes that died, that a writer noted
     metrics: list[MetricPoint] = field(default_factory=list)  # of engines and GPUs, sampled during the run
     warnings: list[str] = field(default_factory=list)
 
@@ -94,9 +101,10 @@ class TraceReader(Iterator[Trace]):
             self.evidence.warn(f"{where}: {item.reason}; it is left out and counted as invalid")
 
     def _note(self, item: LostNote) -> None:
-        lost, faults = map(item.resource.attributes.get, (semconv.LOST_SPANS, semconv.FAULTS))
-        self.evidence.n_dropped_spans += lost if isinstance(lost, int) else 0
-        self.evidence.n_faults += faults if isinstance(faults, int) else 0
+        for key, field_name in _NOTES.items():
+            count = item.resource.attributes.get(key)
+            if isinstance(count, int):
+                setattr(self.evidence, field_name, getattr(self.evidence, field_name) + count)
 
 
 def load(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> TraceReader:

@@ -299,12 +299,18 @@ def test_a_line_without_spans_says_how_many_its_writer_lost(tmp_path):
     assert report.findings[0].id == "spans-lost"
 
 
-def test_a_line_without_spans_says_of_faults_of_the_tracing(tmp_path):
-    """Faults that the writers noted become one warning with their sum."""
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        pytest.param(semconv.FAULTS, "3 faults of Hotspan itself", id="faults"),
+        pytest.param(semconv.BROKEN_CALLS, "3 calls failed with the worker process", id="broken-calls"),
+    ],
+)
+def test_a_line_without_spans_says_what_went_wrong(tmp_path, key, says):
+    """What the writers noted becomes one warning with the sum."""
     note = {
         "resourceSpans": [
-            {"resource": {"attributes": [{"key": semconv.FAULTS, "value": {"intValue": str(n)}}]}}
-            for n in (1, 2)
+            {"resource": {"attributes": [{"key": key, "value": {"intValue": str(n)}}]}} for n in (1, 2)
         ]
     }
     path = tmp_path / "run.jsonl"
@@ -312,7 +318,7 @@ def test_a_line_without_spans_says_of_faults_of_the_tracing(tmp_path):
 
     (warning,) = analyse(load(path)).evidence.warnings
 
-    assert warning.startswith("3 faults of Hotspan itself")
+    assert warning.startswith(says)
 
 
 @given(st.binary(min_size=16, max_size=16), st.binary(min_size=8, max_size=8))

@@ -182,7 +182,8 @@ def test_a_thread_pool_behaves_as_the_standard_one(caplog):
 # --- Processes ---------------------------------------------------------------------------------------------
 
 COMMON = """
-import multiprocessing, os, sys
+import multiprocessing, os, signal, sys
+from concurrent import futures
 import hotspan
 from opentelemetry import baggage, context
 
@@ -195,6 +196,11 @@ def start(): ...
 
 def fail():
     raise ValueError("the worker's own")
+
+@hotspan.step("dying")
+def die():
+    tool()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 def user():
     return baggage.get_baggage("user")
@@ -259,6 +265,14 @@ PROGRAMS = {
         hotspan.configure(file="run.jsonl")
         with hotspan.step("s"):
             workers.submit(tool).result()
+""",
+    "killed worker": """
+    hotspan.configure(file="run.jsonl")
+    with pool() as workers:
+        with hotspan.request("r"):
+            workers.submit(tool).result()
+            error = workers.submit(die).exception()
+        assert type(error) is futures.process.BrokenProcessPool
 """,
     "no destination": """
     with pool(start) as workers, hotspan.step("s"):
@@ -351,6 +365,19 @@ def test_what_a_worker_configured_itself_holds(run, method):
     ((name, parent),), (span,) = spans_of(folder / "first.jsonl")
     _, (step,) = spans_of(folder / "run.jsonl")
     assert (name, parent, span.trace_id) == (TOOL, step.span_id, step.trace_id)
+
+
+@METHODS
+def test_a_worker_that_is_killed_leaves_a_note(run, method):
+    """The parent's file has the parent's spans, and says that a call went down with its process."""
+    path = run("killed worker", method) / "run.jsonl"
+    found, _ = spans_of(path)
+    evidence = hotspan.analyse(hotspan.load(path)).evidence
+
+    assert ("request r", None) in found
+    assert not [name for name, _ in found if name == "step dying"]
+    (warning,) = [warning for warning in evidence.warnings if "worker process" in warning]
+    assert warning.startswith("1 calls failed")
 
 
 @METHODS
