@@ -12,6 +12,7 @@ from hotspan.analysis.classify import Outcome, outcome_of
 from hotspan.analysis.columns import longs
 from hotspan.analysis.critical_path import Segment, critical_path
 from hotspan.analysis.engine import EngineJoin, account_in_response
+from hotspan.analysis.gaps import Gaps
 from hotspan.analysis.generation import ModelCall
 from hotspan.analysis.patterns.collector import PatternCollector
 from hotspan.analysis.repair import Repairs, repair
@@ -127,7 +128,7 @@ class Collector:
     n_traces: int = 0
     n_partial_traces: int = 0
     n_unstaged_traces: int = 0
-    n_guessed_spans: int = 0  # whose stage was read from their name alone
+    gaps: Gaps = field(default_factory=Gaps)
     twins: TwinFilter = field(default_factory=TwinFilter)
     engines: EngineJoin = field(default_factory=EngineJoin)
     warnings: list[str] = field(default_factory=list)
@@ -151,7 +152,7 @@ class Collector:
     def _add(self, laid: Laid) -> None:
         tree, repairs, calls = laid
         self.n_traces += 1
-        self.n_guessed_spans += len(calls.guessed)
+        self.gaps.add(tree, calls)
         self._note_repairs(repairs)
         for span in (*tree.spans, *(engine.span for engine in tree.engine_spans)):
             self.writers.add(span)

@@ -1,0 +1,47 @@
+"""What the spans do not say, and a reader of the report would take for said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hotspan.analysis.calls import Calls
+    from hotspan.analysis.tree import Tree
+
+_MOST_NAMES: Final = 4
+_MOST_LETTERS: Final = 30
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Counts guessed stages, agents and model calls over traces."""
+
+    n_guessed: int = 0
+    n_agents: int = 0
+    n_model_spans: int = 0
+    _names: dict[str, None] = field(default_factory=dict)  # of guessed spans, the first few
+
+    def add(self, tree: Tree, calls: Calls) -> None:
+        """Take in one trace."""
+        self.n_guessed += len(calls.guessed)
+        for index in calls.guessed:
+            if len(self._names) < _MOST_NAMES:
+                self._names[tree.spans[index].name[:_MOST_LETTERS]] = None
+        self.n_agents += calls.stages.count(semconv.AGENT)
+        self.n_model_spans += calls.stages.count(semconv.GENERATION)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what the report has to say before its figures."""
+        if self.n_guessed:
+            names = ", ".join(repr(name) for name in self._names)
+            yield f"stages guessed from the name or address of a span: {self.n_guessed} ({names})"
+        if self.n_agents and not self.n_model_spans:
+            yield (
+                f"agent runs without a single model call: {self.n_agents}; nothing wrote spans of the calls, "
+                "and their time is unattributed: instrument the model's client, too"
+            )
