@@ -1,0 +1,38 @@
+"""What a report says of stages that were guessed, and of calls that nothing wrote down."""
+
+from hotspan.analysis import analyse
+from hotspan.tracer.testing import build_trace
+
+OPERATION = "gen_ai.operation.name"
+
+
+def warnings(*spans, **attributes):
+    """Return what a report of one trace warns of."""
+    return analyse([build_trace(*spans, attributes=attributes)]).evidence.warnings
+
+
+def test_guesses_are_counted_and_named():
+    """A reader can see from what names a stage came, cut where they are long."""
+    name = "retrieve " + "x" * 40
+
+    found = warnings(("ask", 0, 100), (name, 0, 50, "ask"), ("m", 50, 90, "ask"), m={OPERATION: "chat"})
+
+    assert found == (f"stages guessed from the name or address of a span: 1 ({name[:30]!r})",)
+
+
+def test_agents_without_model_calls_are_a_gap():
+    """AutoGen leaves the model calls to others: without them the time looks like nobody's."""
+    found = warnings(
+        ("run", 0, 100), ("t", 0, 50, "run"), run={OPERATION: "invoke_agent"}, t={OPERATION: "execute_tool"}
+    )
+
+    assert len(found) == 1
+    assert found[0].startswith("agent runs without a single model call: 1;")
+
+
+def test_what_is_said_needs_no_word():
+    """A trace in which every stage is said and the models have spans is quiet."""
+    assert (
+        warnings(("run", 0, 100), ("m", 0, 50, "run"), run={OPERATION: "invoke_agent"}, m={OPERATION: "chat"})
+        == ()
+    )
