@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.readers import values
+from hotspan.analysis.readers.items import RefusedSpan
 from hotspan.tracer.record import SpanRecord
 
 if TYPE_CHECKING:
@@ -14,27 +16,37 @@ if TYPE_CHECKING:
 
 _N_LOOKED_AT: Final = 1000  # a writer has one unit
 _FROM_NS, _TO_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # 2000 to 2100
-_TOO_SMALL: Final = {"microseconds": 1_000, "milliseconds": 1_000_000}
+_UNITS: Final = {"microseconds": 1_000, "milliseconds": 1_000_000}
 
 
 def checked(items: Iterator[Item], name: str, warn: Callable[[str], None]) -> Iterator[Item]:
     """Hand on every item; say it once if the times are of our days in another unit than they were read in.
 
-    Nothing is corrected: a clock that counts from the start of a machine gives such times too.
+    Nothing is corrected: a clock that counts from the start of a machine gives times that look too small.
+    Those that are too large for the format are refused, each by itself.
     """
     for item in itertools.islice(items, _N_LOOKED_AT):
-        said = _wrong_unit(item) if isinstance(item, SpanRecord) else None
+        if not isinstance(item, SpanRecord) or _FROM_NS <= item.start_ns <= _TO_NS:
+            yield item
+            continue
+        if item.start_ns >= values.MAX_NS:
+            yield from map(_refused, itertools.chain([item], items))
+            return
         yield item
-        if said:
+        if said := _too_small(item):
             warn(f"{name}: {said}")
             break
     yield from items
 
 
-def _wrong_unit(span: SpanRecord) -> str | None:
-    if _FROM_NS <= span.start_ns <= _TO_NS:
-        return None
-    for unit, factor in _TOO_SMALL.items():
+def _refused(item: Item) -> Item:
+    if not isinstance(item, SpanRecord) or item.start_ns < values.MAX_NS:
+        return item
+    return RefusedSpan(f"span {item.name!r}: {values.too_large(item.start_ns, item.start_ns)}")
+
+
+def _too_small(span: SpanRecord) -> str | None:
+    for unit, factor in _UNITS.items():
         if _FROM_NS <= span.start_ns * factor <= _TO_NS:
             return (
                 f"span {span.name!r} starts {span.start_ns} ns after 1970, which is in 1970; as {unit} it "

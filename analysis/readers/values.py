@@ -35,7 +35,7 @@ SECONDS: Final = 1_000_000_000
 
 _MAX_DEPTH: Final = 32  # of an attribute's value: what lies deeper is no figure
 _MAX_SHOWN: Final = 60
-_MAX_NS: Final = 1 << 64
+MAX_NS: Final = 1 << 64  # what OTLP can hold
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MALFORMED: Final = "JSON is malformed: "  # how msgspec begins
 _PYTHONS_OWN: Final = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
@@ -127,13 +127,15 @@ def time_ns(value: object, unit_ns: int) -> int | None:
         return None  # as data frames have it where nothing is
     else:
         found = _scaled(value, NANOSECONDS if isinstance(value, Nanoseconds) else unit_ns)
-    if abs(found) >= _MAX_NS:
-        msg = (
-            f"a time of {shown(value)} would be the year {1970 + found // (31_556_952 * SECONDS)}: the "
-            "writer's unit is not that of the format"
-        )
-        raise ValueError(msg)
+    if abs(found) >= MAX_NS:
+        raise ValueError(too_large(value, found))
     return found
+
+
+def too_large(value: object, ns: int) -> str:
+    """Return why a time that makes so many nanoseconds is none."""
+    year = 1970 + ns // (31_556_952 * SECONDS)
+    return f"a time of {shown(value)} would be the year {year}: the writer's unit is not that of the format"
 
 
 def _is_number(value: str) -> bool:

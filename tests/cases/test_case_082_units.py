@@ -1,4 +1,4 @@
-"""Case 082: microseconds in Jaeger's JSON, nanoseconds as texts in OTLP's, numbers that went through a float."""
+"""Case 082: microseconds in Jaeger's JSON, nanoseconds as texts in OTLP's, and numbers that were floats."""
 
 from __future__ import annotations
 
@@ -76,9 +76,16 @@ def test_an_epoch_that_is_off_by_a_thousand_is_reported(tmp_path, n_digits):
     assert warning in report.evidence.warnings
 
 
-def test_an_epoch_that_is_a_thousand_times_too_large_is_no_time(tmp_path):
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(_jaeger(lambda number: number * 1000), id="jaeger"),
+        pytest.param(_otlp(lambda number: str(number * 1000)), id="otlp"),
+    ],
+)
+def test_an_epoch_that_is_a_thousand_times_too_large_is_no_time(tmp_path, document):
     """No such nanosecond exists in OTLP: the span is left out and counted."""
-    (tmp_path / "t.json").write_text(json.dumps(_jaeger(lambda number: number * 1000)))
+    (tmp_path / "t.json").write_text(json.dumps(document))
 
     report = analyse(load(tmp_path / "t.json"))
 
