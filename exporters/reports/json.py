@@ -64,7 +64,10 @@ def _span(shown: ViewSpan) -> dict[str, Any]:
         "end_ms": _ms(shown.end_ns),
         "duration_ms": _ms(span.duration_ns),
         "critical_path_ms": _ms(shown.path_ns),
-        "engine": shown.engine is not None,
+        "engine": shown.is_engine,
+        "phases": [
+            {"phase": phase.name, "ms": _ms(phase.ns), "source": phase.source} for phase in shown.phases
+        ],
         "attributes": span.attributes,
     }
 

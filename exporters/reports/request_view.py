@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from hotspan.analysis.calls import NO_OWNER, Calls, calls_of
+from hotspan.analysis.calls import NO_OWNER, Calls, attempts_of, calls_of
 from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.critical_path import Segment, critical_path
-from hotspan.analysis.engine import BY_TRACE, EngineAccount, account_of
+from hotspan.analysis.engine import EngineJoin, account_in_response
+from hotspan.analysis.generation import ModelCall
+from hotspan.analysis.model import PHASES
+from hotspan.analysis.phases import phases_of
 from hotspan.analysis.repair import repair
+from hotspan.analysis.tail import UNATTRIBUTED
 from hotspan.analysis.tree import NO_PARENT, Tree
 
 if TYPE_CHECKING:
@@ -28,6 +32,14 @@ class PathSegment(NamedTuple):
     end_ns: int
 
 
+class Phase(NamedTuple):
+    """A part of a model call's time."""
+
+    name: str  # one of the phases of docs/definitions.md
+    ns: int
+    source: str  # where it was read
+
+
 class ViewSpan(NamedTuple):
     """One span of the request, as measured; offsets from the start of the request."""
 
@@ -39,7 +51,8 @@ class ViewSpan(NamedTuple):
     start_ns: int | None  # None for an inference server's span: its clock is its own
     end_ns: int | None
     path: tuple[tuple[int, int], ...] = ()  # where the critical path lies on the span itself
-    engine: EngineAccount | None = None  # what an inference server says in this span
+    is_engine: bool = False  # an inference server wrote it: its times are durations only
+    phases: tuple[Phase, ...] = ()  # of a model call that succeeded, in order; they sum to its duration
 
     @property
     def path_ns(self) -> int:
@@ -113,20 +126,41 @@ def _path(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> I
 def _spans(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> Iterator[ViewSpan]:
     zero = tree.starts[root]
     on_path = _path_by_span(segments, zero)
-    engines = _engines_by_anchor(tree)
+    engines, phases = _engines_by_anchor(tree), _phases_by_call(tree, calls)
     waiting = [(root, 0)]
     while waiting:
         index, depth = waiting.pop()
         span = tree.spans[index]
         start, end = span.start_ns - zero, (span.end_ns or span.start_ns) - zero
-        stage = _stage(calls, index)
-        is_staged, path = calls.owners[index] == index, tuple(on_path.get(index, ()))
-        yield ViewSpan(span, stage, is_staged, outcome_of(span), depth, start, end, path)
+        stage, is_staged = _stage(calls, index), calls.owners[index] == index
+        found = ViewSpan(span, stage, is_staged, outcome_of(span), depth, start, end)
+        yield found._replace(path=tuple(on_path.get(index, ())), phases=phases.get(index, ()))
         for engine in engines.get(index, ()):
-            account = account_of(engine, BY_TRACE)
-            yield ViewSpan(engine, stage, False, outcome_of(engine), depth + 1, None, None, (), account)
+            yield ViewSpan(engine, stage, False, outcome_of(engine), depth + 1, None, None, is_engine=True)
         children = sorted(tree.children[index], key=lambda child: tree.spans[child].start_ns, reverse=True)
         waiting.extend((child, depth + 1) for child in children)
+
+
+def _phases_by_call(tree: Tree, calls: Calls) -> Mapping[int, tuple[Phase, ...]]:
+    """Return the phases of each model call that succeeded, by its outermost span; none where none are."""
+    attempts = attempts_of(tree, calls)
+    model_calls = {
+        top: ModelCall(tree.spans[top], [tree.spans[index] for index in inner])
+        for top, inner in attempts.items()
+    }
+    EngineJoin().add(tree, calls, attempts, model_calls)
+    return {top: _phases(call) for top, call in model_calls.items() if call.outcome == "ok"}
+
+
+def _phases(call: ModelCall) -> tuple[Phase, ...]:
+    engine = call.engine
+    if engine is None or engine.is_empty:
+        engine = account_in_response([call.last, call.span]) or engine
+    found = phases_of(call.span, call.attempts, engine)
+    known = [
+        Phase(name, found.ns[name], found.sources.get(name, "")) for name in PHASES if found.ns.get(name)
+    ]
+    return () if [phase.name for phase in known] == [UNATTRIBUTED] else tuple(known)
 
 
 def _stage(calls: Calls, index: int) -> str | None:

@@ -24,7 +24,7 @@ ColourSystem = Literal["standard", "256", "truecolor"]
 DEFAULT_WIDTH: Final = 80  # of a pipe, a file, and a terminal that does not say
 _NARROWEST, _WIDEST = 20, 400
 _WHOLE_NAMES: Final = 4000  # cells of a line when names are not to be cut
-_PROBE: Final = "\N{EN DASH}…·→µ█▌"  # an encoding that holds these holds everything that we draw with
+_PROBE: Final = "\N{EN DASH}…·→µ█▌─"  # an encoding that holds these holds everything that we draw with
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hotspan.analysis.report import PhaseRow, Report, StageRow
 
 # Phases that answer a question of their own; of the others only those that carry weight get a line.
-_MAIN_PHASES: Final = frozenset({"queue", "prefill", "first_token_wait", "decode"})
+MAIN_PHASES: Final = frozenset({"queue", "prefill", "first_token_wait", "decode"})
 _MINOR_PHASE_RATIO: Final = 0.01
 _REST: Final = "rest"  # of the phases
 _NOT_SELECTED: Final = "not selected"  # calls that --where left out
@@ -82,6 +82,6 @@ def _shown_phases(row: StageRow) -> list[PhaseRow]:
     if all(phase.name == _UNATTRIBUTED for phase in phases):
         return []  # nothing is known of where the time went
     bound = _MINOR_PHASE_RATIO * (row.critical_path_ratio or 0.0)
-    shown = [phase for phase in phases if phase.name in _MAIN_PHASES or phase.critical_path_ratio > bound]
+    shown = [phase for phase in phases if phase.name in MAIN_PHASES or phase.critical_path_ratio > bound]
     # A rest of one phase may as well have its name.
     return phases if len(phases) - len(shown) == 1 else shown

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hotspan.exporters.reports import figures, palette
 from hotspan.exporters.reports.path_table import path_table
+from hotspan.exporters.reports.stage_lines import MAIN_PHASES
 from hotspan.exporters.reports.widths import pack
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _FIGURE_CELLS: Final = 8
 _NAME_CELLS: Final = (12, 48)
 _AXIS_CELLS: Final = (8, 30, 100)  # least; enough for a column of starts beside it; most
 _GAP: Final = 2
+_SEEN_PHASE_RATIO: Final = 0.005  # of its call
 
 
 def render(view: RequestView, screen: Screen) -> str:
@@ -60,6 +62,8 @@ def _legend(view: RequestView, screen: Screen) -> Iterator[str]:
     on_path, off_path = _strokes(screen)
     yield f"{on_path} own time on the critical path"
     yield f"{off_path} other time of the span"
+    if any(span.phases for span in view.spans):
+        yield f"{'─' if screen.has_symbols else '-'} phase of a model call"
     if any(span.end_ns is not None and span.end_ns > view.duration_ns for span in view.spans):
         yield "> goes on after the request"
 
@@ -96,9 +100,11 @@ def _waterfall(view: RequestView, spans: Sequence[ViewSpan], screen: Screen) -> 
         table.add_row(
             Text(_label(span, screen, label_cells), style), *start, time, _bar(span, view, axis, screen)
         )
-        for name, ns in _account(span):
+        for name, start_ns, end_ns in _phases(span):
             label = Text(" " * (_indent(span, label_cells) + 1) + name, "dim")
-            table.add_row(label, *([""] * has_starts), Text(screen.text(figures.duration(ns)), "dim"))
+            time = Text(screen.text(figures.duration(end_ns - start_ns)), "dim")
+            stretch = _stretch(start_ns, end_ns, view, axis, screen)
+            table.add_row(label, *([""] * has_starts), time, Text(stretch, "dim"))
     return table
 
 
@@ -146,8 +152,15 @@ def _cells(start_ns: int, end_ns: int, duration_ns: int, axis: int) -> tuple[int
     return first, max(first + 1, min(end_ns * axis // scale, axis))
 
 
-def _account(shown: ViewSpan) -> Iterator[tuple[str, int]]:
-    """Yield where an inference server says its time went: durations, for its clock is not ours."""
-    if (engine := shown.engine) is not None:
-        phases = (("queue", engine.queue_ns), ("prefill", engine.prefill_ns), ("decode", engine.decode_ns))
-        yield from ((name, ns) for name, ns in phases if ns is not None)
+def _phases(shown: ViewSpan) -> Iterator[tuple[str, int, int]]:
+    """Yield the phases of a model call that can be seen, with their place: laid out one after the other."""
+    cursor = shown.start_ns or 0
+    for phase in shown.phases:
+        if phase.name in MAIN_PHASES or phase.ns >= _SEEN_PHASE_RATIO * shown.span.duration_ns:
+            yield phase.name, cursor, cursor + phase.ns
+        cursor += phase.ns
+
+
+def _stretch(start_ns: int, end_ns: int, view: RequestView, axis: int, screen: Screen) -> str:
+    first, last = _cells(start_ns, end_ns, view.duration_ns, axis)
+    return " " * first + ("─" if screen.has_symbols else "-") * (last - first)

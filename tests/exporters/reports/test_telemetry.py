@@ -28,7 +28,7 @@ def test_an_engine_says_what_ran_and_what_waited():
     assert telemetry.lines(Telemetry(engines=(engine,))) == [
         [
             "vllm at 127.0.0.1:8000",
-            "1.9 (max 2) running",
+            "1.90 (max 2) running",
             "2.31 (max 12) waiting",
             "KV cache up to 62 %",
             "96 % of prompt tokens cached",
@@ -43,7 +43,7 @@ def test_what_an_engine_does_not_say_is_not_there():
     """llama.cpp has no gauge of its cache and no count of preemptions."""
     engine = EngineTelemetry("llamacpp", "", n_samples=1, running=level(1, 1), n_preemptions=0)
 
-    assert telemetry.lines(Telemetry(engines=(engine,))) == [["llamacpp", "1 (max 1) running", "1 sample"]]
+    assert telemetry.lines(Telemetry(engines=(engine,))) == [["llamacpp", "1.00 (max 1) running", "1 sample"]]
 
 
 def test_a_gpu_says_how_much_of_it_was_used():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
+from made_traces import Call, answer, engine, request
 from rich.cells import cell_len
 
+from hotspan.analysis.engine import BY_TRACE
 from hotspan.exporters.reports import waterfall
 from hotspan.exporters.reports.choose import choose
+from hotspan.exporters.reports.json import render_request
 from hotspan.exporters.reports.screen import Screen
 from hotspan.testing import build_trace
 
@@ -89,3 +93,38 @@ def test_hostile_names_are_harmless():
         text = waterfall.render(choose([trace]), Screen(wide=wide))
         assert all(char == "\n" or char.isprintable() for char in text)
         assert "[red]" in text
+
+
+def test_a_model_call_shows_its_phases_inside_its_bar():
+    """Queue, prefill and decode of the engine lie in order within the call that asked it."""
+    call = answer(100, 1000, ttft=300, last=800, output=5)
+    trace = request(1, 1000, Call("retrieval", "search", 0, 100), call, engine(200, 100, 500))
+    lines = waterfall.render(choose([trace]), Screen(width=120)).splitlines()
+    bars = {line.split()[0]: line for line in lines if "\N{BOX DRAWINGS LIGHT HORIZONTAL}" in line}
+
+    places = [
+        bars[name].index("\N{BOX DRAWINGS LIGHT HORIZONTAL}") for name in ("queue", "prefill", "decode")
+    ]
+    assert places == sorted(set(places))
+    assert [bars[name].split()[1] for name in ("queue", "prefill", "decode")] == ["200", "100", "500"]
+
+
+def test_the_phases_of_a_call_are_its_duration():
+    """A program gets every phase with its source; they add up."""
+    call = answer(0, 1000, ttft=300, last=800, output=5)
+    view = choose([request(1, 1000, call, engine(200, 90, 500))])
+
+    found = json.loads(render_request(view))["spans"]
+
+    (chat,) = [span for span in found if span["name"] == "chat"]
+    assert sum(phase["ms"] for phase in chat["phases"]) == pytest.approx(chat["duration_ms"])
+    assert {phase["phase"]: phase["source"] for phase in chat["phases"]}["queue"] == BY_TRACE
+    assert [span["name"] for span in found if span["engine"]] == ["llm_request"]
+
+
+def test_a_call_about_which_nothing_is_known_has_no_phases():
+    """Nor has one that failed: its stamps end where it did."""
+    failed = answer(0, 1000, ttft=300, attributes={"hotspan.outcome": "truncated"})
+
+    for call in (answer(0, 1000), failed):
+        assert all(not span.phases for span in choose([request(1, 1000, call)]).spans)
