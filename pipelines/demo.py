@@ -7,7 +7,7 @@ is switched on, so that the file holds what a warm service does.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from hotspan.pipelines.corpus import load_corpus
 from hotspan.pipelines.embedder import Embedder
 from hotspan.pipelines.engines import embedded_engine, server_engine, vllm_engine
 from hotspan.pipelines.engines.optional import need
+from hotspan.pipelines.engines.server import ServerEngine
 from hotspan.pipelines.engines.vllm_server import require_vllm
 from hotspan.pipelines.index import open_index
 from hotspan.pipelines.quality import Quality, measure
@@ -41,6 +42,7 @@ ENGINE_SPAN: Final = "llm_request"  # what vLLM calls the span of one request
 ENGINE_SPANS_TIMEOUT_S: Final = 10.0
 FLUSH_TIMEOUT_S: Final = 10.0
 PROGRESS_EVERY_S: Final = 5.0
+SAMPLE_EVERY_S: Final = 0.5
 TRACE_FILE_START: Final = b'{"resourceSpans"'
 
 
@@ -120,7 +122,7 @@ def run(options: Options, say: Say) -> Outcome:
             Work("RAG", rag.answer, _first(options.n_questions, _questions(options, passages))),
             Work("agent", agent.answer, _first(options.n_tasks, _tasks(options, passages))),
         ]
-        flushed = _traced(options, work, receiver, say)
+        flushed = _traced(options, work, engine, receiver, say)
     return Outcome(len(passages), quality, engine.words_are_noise, flushed)
 
 
@@ -232,7 +234,7 @@ def _first(n: int, texts: Sequence[str]) -> list[str]:
 
 
 def _traced(
-    options: Options, work: Sequence[Work], receiver: hotspan.receiver | None, say: Say
+    options: Options, work: Sequence[Work], engine: Engine, receiver: hotspan.receiver | None, say: Say
 ) -> hotspan.FlushResult:
     """Do the work with tracing switched on; whatever happens, what was recorded is in the file."""
     if options.file.exists() and options.file.stat().st_size:
@@ -240,12 +242,20 @@ def _traced(
     options.file.write_bytes(b"")
     hotspan.configure(service_name=SERVICE, file=options.file, otlp=options.otlp)
     try:
-        _ask_everything(work, options.file, say)
+        with _sampling(engine):
+            _ask_everything(work, options.file, say)
         if receiver is not None:
             _wait_for_engine_spans(options.file, receiver)
     finally:
         flushed = hotspan.shutdown(FLUSH_TIMEOUT_S)
     return flushed
+
+
+def _sampling(engine: Engine) -> AbstractContextManager[object]:
+    # Of the servers that speak the OpenAI API, this one is known to have metrics unless it is told not to.
+    if isinstance(engine, ServerEngine) and engine.name == "vllm":
+        return hotspan.sample_engine(engine.base_url, interval_s=SAMPLE_EVERY_S)
+    return nullcontext()
 
 
 def _ask_everything(work: Sequence[Work], file: Path, say: Say) -> None:

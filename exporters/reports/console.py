@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from hotspan.exporters.reports import evidence, figures, model_calls, palette
+from hotspan.exporters.reports import evidence, figures, model_calls, palette, telemetry
 from hotspan.exporters.reports.advice import advice
 from hotspan.exporters.reports.marks import Marks
 from hotspan.exporters.reports.screen import Screen, hanging
@@ -69,6 +69,8 @@ def _figures(report: Report, screen: Screen, marks: Marks) -> Iterator[Renderabl
         yield _labelled("Generation", model_calls.generation(report.generation, marks), screen)
     if lines := model_calls.amplification(report.amplification, marks):
         yield _labelled("Agent" if report.amplification.is_agent else "Model calls", lines, screen)
+    if lines := telemetry.lines(report.telemetry):
+        yield _labelled("Engine", lines, screen)
 
 
 def _groups(groups: Groups, screen: Screen, marks: Marks) -> Iterator[RenderableType]:

@@ -49,4 +49,4 @@ def _gpu(gpu: GpuTelemetry) -> Iterator[str]:
 
 
 def _level(level: Level) -> str:
-    return f"{figures.mean(level.mean)} (max {figures.mean(level.max)})"
+    return f"{figures.mean(level.mean)} (max {level.max:,.0f})"
