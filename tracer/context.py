@@ -150,4 +150,4 @@ if sys.version_info < (3, 12):
 
 def is_collecting() -> bool:
     """Return whether the garbage collector is at work, in whatever thread; False where it does not matter."""
-    return next(reversed(_gc_phases)) == "start"
+    return list(_gc_phases)[-1] == "start"  # in one step: another thread may collect between two

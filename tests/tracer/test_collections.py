@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
 
 from hotspan.tracer.context import is_collecting
 
@@ -42,3 +43,30 @@ def _added_by_import() -> list[str]:
     return subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
+
+
+def test_the_question_can_be_asked_while_other_threads_collect():
+    """Whatever another thread does between two steps of the question, it is answered."""
+    interval, stop, wrong = sys.getswitchinterval(), threading.Event(), []
+
+    def ask():
+        try:
+            while not stop.is_set():
+                is_collecting()
+        except Exception as exc:  # noqa: BLE001 - it is what must not be
+            wrong.append(exc)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(2_000):
+            gc.collect(0)
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
