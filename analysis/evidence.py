@@ -90,6 +90,8 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
             "no complete request: no trace has both its root and a span with a stage; "
             "name the stages with hotspan's decorators, or add the file that holds the roots"
         )
+    if collector.n_requests and not collector.request_ns:
+        yield "every request ends when it starts: the critical path is empty, and there are no shares of it"
     if n_disordered:
         yield f"{n_disordered} model calls have a last token before their first: no decode time"
     if seen.n_faults:

@@ -30,7 +30,7 @@ from hotspan.analysis.model import (
 )
 from hotspan.analysis.parts import Groups, Selection
 from hotspan.analysis.percentiles import Distribution, PerRequest, distribution, per_request
-from hotspan.analysis.requests import RequestSummary
+from hotspan.analysis.requests import RequestSummary, with_failures
 from hotspan.analysis.run_account import run_phases
 from hotspan.analysis.samples import telemetry_of
 from hotspan.analysis.selection import Selected
@@ -137,13 +137,15 @@ def _compose(collector: Collector, read: object, tail: float) -> Report:
 
 def _requests(collector: Collector) -> RequestSummary:
     outcomes = collector.request_outcomes
+    n_errors = outcomes["error"] + outcomes["truncated"]
     return RequestSummary(
         n=collector.n_requests,
-        n_errors=outcomes["error"] + outcomes["truncated"],
+        n_errors=n_errors,
         n_cancelled=outcomes["cancelled"] + outcomes["abandoned"] + outcomes["interrupted"],
         duration_ns=distribution(collector.request_durations_ns),
         error_ratio=collector.weights.error_ratio,
         is_weighted=collector.weights.is_weighted,
+        with_failures_ns=with_failures(collector.request_durations_ns, n_errors) if n_errors else {},
     )
 
 

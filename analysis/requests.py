@@ -6,6 +6,7 @@ wrote weights they are used; where it says only that it chose, there is no share
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hotspan.analysis.classify import Outcome
     from hotspan.analysis.percentiles import Distribution
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _MS_PER_NS: Final = 1e-6
 _THRESHOLD_DIGITS: Final = 14  # of OpenTelemetry's `th`: 56 bits
+_SHOWN: Final = (50, 90, 95, 99)
 _NEVER: Final = 63  # of its older `p`: probability 0
 _UNKNOWN: Final = 1.0  # weight of a request about which nothing is said
 _FAILED: Final[tuple[Outcome, ...]] = ("error", "truncated")
@@ -36,6 +38,8 @@ class RequestSummary:
     duration_ns: Distribution | None = None  # of the requests that succeeded
     error_ratio: float | None = None  # None: no request, or chosen by a sampler that says no weights
     is_weighted: bool = False  # error_ratio is an estimate: recorded requests stand for different numbers
+    # Percentiles by nearest rank with failures as requests that never end: `None` where they reach that far.
+    with_failures_ns: Mapping[str, float | None] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -46,7 +50,27 @@ class RequestSummary:
             "error_ratio": self.error_ratio,
             "error_ratio_weighted": self.is_weighted,
             "duration_ms": None if self.duration_ns is None else self.duration_ns.to_dict(_MS_PER_NS),
+            "duration_with_failures_ms": {
+                name: None if ns is None else ns * _MS_PER_NS for name, ns in self.with_failures_ns.items()
+            },
         }
+
+
+def with_failures(durations_ns: Sequence[int], n_failed: int) -> dict[str, float | None]:
+    """Return p50, p90, p95 and p99 of requests some of which failed: those are longer than any other.
+
+    By nearest rank, which needs no arithmetic with a duration that has no end.
+
+    Args:
+        durations_ns: Of the requests that succeeded.
+        n_failed: How many did not.
+    """
+    ordered, n = sorted(durations_ns), len(durations_ns) + n_failed
+    ranks = {percent: max(math.ceil(percent * n / 100), 1) for percent in _SHOWN} if n else {}
+    return {
+        f"p{percent}": float(ordered[rank - 1]) if rank <= len(ordered) else None
+        for percent, rank in ranks.items()
+    }
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ def _failed(report: Report) -> Iterator[str]:
     if (ratio := request.error_ratio or 0.0) >= _MANY_FAILED:
         yield (
             f"{figures.rough_percent(ratio)} of the requests failed ({request.n_errors:,} of {request.n:,}): "
-            "percentiles are of those that did not, and may look far too good"
+            f"percentiles are of those that did not, and may look far too good{_endless(request)}"
         )
     n_bad = generation.status.get("error", 0) + generation.status.get("truncated", 0)
     if n_bad and n_bad >= _MANY_FAILED * generation.n_calls:
@@ -62,6 +62,13 @@ def _failed(report: Report) -> Iterator[str]:
             f"{figures.rough_percent(n_bad / generation.n_calls)} of the model calls failed or broke off "
             f"({n_bad:,} of {generation.n_calls:,}): their percentiles are of the others"
         )
+
+
+def _endless(request: RequestSummary) -> str:
+    """Return what the percentiles are when a failed request counts as one that never ends."""
+    found = {name: ns for name, ns in request.with_failures_ns.items() if name in ("p50", "p95")}
+    shown = (f"{name} {'a failure' if ns is None else figures.duration(ns)}" for name, ns in found.items())
+    return f" (with failures as the slowest: {', '.join(shown)})" if found else ""
 
 
 def _selected(report: Report) -> Iterator[str]:

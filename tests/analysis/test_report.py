@@ -89,6 +89,7 @@ def test_an_empty_input_has_an_empty_report():
         "error_ratio": None,
         "error_ratio_weighted": False,
         "duration_ms": None,
+        "duration_with_failures_ms": {},
     }
     assert found["stages"] == []
     assert found["unattributed"]["critical_path_ratio"] is None
