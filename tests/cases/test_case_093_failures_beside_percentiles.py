@@ -1,4 +1,4 @@
-"""Case 093: left out of the percentiles failures flatter them, as infinite times they break the arithmetic."""
+"""Case 093: failures left out of percentiles flatter them, counted as infinite they break the arithmetic."""
 
 from __future__ import annotations
 
