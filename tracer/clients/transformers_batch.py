@@ -81,6 +81,8 @@ class Options:
         if prompt is None:
             return 1, [None]
         name, values = prompt
+        if not hasattr(values, "shape"):
+            return 1, [None]  # of a model's own `generate`, and known to it alone
         n = int(values.shape[0])
         if len(values.shape) != _MATRIX + (name == "inputs_embeds"):
             return n, [None] * n  # sound or pictures

