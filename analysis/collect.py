@@ -191,7 +191,10 @@ class Collector:
         self.warnings.extend(repairs.warnings)
 
     def _totals(self, stage: str) -> StageTotals:
-        return self.stages.setdefault(stage, StageTotals())
+        totals = self.stages.get(stage)
+        if totals is None:
+            totals = self.stages[stage] = StageTotals()
+        return totals
 
     def _model_calls(self, tree: Tree, calls: Calls) -> dict[int, ModelCall]:
         attempts = attempts_of(tree, calls)

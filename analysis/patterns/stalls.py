@@ -44,7 +44,7 @@ class StallCollector:
     """Keeps the intervals of every process's spans."""
 
     _processes: dict[object, _Process] = field(default_factory=dict)
-    _keys: dict[int, object] = field(default_factory=dict)  # id of a resource -> its process
+    _process_of: dict[int, _Process] = field(default_factory=dict)  # by the id of a resource
     _resources: list[Resource] = field(default_factory=list)  # keeps them alive: their ids are keys
     _kinds: dict[tuple[str, str], int] = field(default_factory=dict)
     _n_spans: int = 0
@@ -54,13 +54,18 @@ class StallCollector:
         self._n_spans += len(below)
         if self._n_spans > _MAX_SPANS:
             return
-        self._process(tree.spans[below[0]].resource).request_ns += tree.duration_ns(below[0])
+        spans, starts, ends, children = tree.spans, tree.starts, tree.ends, tree.children
+        resource = spans[below[0]].resource
+        process = self._process(resource)
+        process.request_ns += tree.duration_ns(below[0])
         for index in below:
-            span = tree.spans[index]
-            process = self._process(span.resource)
-            process.starts.append(tree.starts[index])
-            process.ends.append(tree.ends[index])
-            process.kinds.append(-1 if tree.children[index] else self._kind(calls, index, span.name))
+            span = spans[index]
+            if span.resource is not resource:
+                resource = span.resource
+                process = self._process(resource)
+            process.starts.append(starts[index])
+            process.ends.append(ends[index])
+            process.kinds.append(-1 if children[index] else self._kind(calls, index, span.name))
 
     def result(self) -> tuple[Stall, ...]:
         """Return what each stage's calls saw of the others; empty where no two requests overlapped."""
@@ -72,11 +77,13 @@ class StallCollector:
         return tuple(_sum([stall for _, stall in stalls]) for stalls in found.values())
 
     def _process(self, resource: Resource) -> _Process:
-        key = self._keys.get(id(resource))
-        if key is None:
-            key = self._keys[id(resource)] = _identity(resource.attributes)
+        known = self._process_of.get(id(resource))
+        if known is None:
+            identity = _identity(resource.attributes)
+            known = self._processes.get(identity) or _Process()
+            self._processes[identity] = self._process_of[id(resource)] = known
             self._resources.append(resource)
-        return self._processes.setdefault(key, _Process())
+        return known
 
     def _kind(self, calls: Calls, index: int, name: str) -> int:
         owner = calls.owners[index]
