@@ -19,6 +19,7 @@ from hotspan.tracer.clients.vllm_output import (
     content,
     request_attributes,
     times_of_whole,
+    trace_headers,
     usage_of,
 )
 from hotspan.tracer.faults import fault
@@ -77,10 +78,11 @@ class Requests:
     @contextmanager
     def _under(self, operation: str | None) -> Iterator[None]:
         outer, self._operation = self._operation, operation
+        before = set() if operation is None else set(self._open)  # enqueued, and still waited for
         try:
             yield
         except BaseException as exc:
-            self._end_all(exc)
+            self._end_by(exc, self._open.keys() - before)
             raise
         finally:
             self._operation = outer
@@ -90,20 +92,24 @@ class Requests:
             call = self._begin(request_id, args[1] if len(args) > 1 else kwargs.get("params"))
             if call is None:
                 return original(engine, request_id, *args, **kwargs)
-            if _writes_spans(engine) and len(args) < _BEFORE_HEADERS:
-                kwargs.setdefault("trace_headers", {"traceparent": call.span.traceparent()})
+            headers = trace_headers(engine, call.span)
+            if headers is not None and len(args) < _BEFORE_HEADERS:
+                kwargs.setdefault("trace_headers", headers)
             try:
                 return original(engine, request_id, *args, **kwargs)
             except BaseException as exc:
-                if self._open.pop(request_id, None) is not None:
-                    call.end_by(exc)
+                self._end_by(exc, {request_id})
                 raise
 
         return add_request
 
     def _step(self, original: Method) -> Method:
         def step(engine: Any, /, *args: Any, **kwargs: Any) -> Any:
-            outputs = original(engine, *args, **kwargs)
+            try:
+                outputs = original(engine, *args, **kwargs)
+            except Exception as exc:
+                self._end_by(exc, set(self._open))  # the engine has failed, not one of its requests
+                raise
             if self._open:
                 self._take(outputs)
             return outputs
@@ -132,14 +138,10 @@ class Requests:
                 except Exception as own:  # noqa: BLE001 - the user gets the output, whatever we make of it
                     fault(own)
 
-    def _end_all(self, exc: BaseException) -> None:
-        """End what an exception has left unfinished; vLLM has given these requests up, or nobody waits."""
-        while self._open:
-            self._open.popitem()[1].end_by(exc)
-
-
-def _writes_spans(engine: Any) -> bool:
-    return getattr(getattr(engine, "observability_config", None), "otlp_traces_endpoint", None) is not None
+    def _end_by(self, exc: BaseException, ids: set[str]) -> None:
+        """End what an exception has left unfinished: vLLM has given it up, or nobody waits for it."""
+        for request_id in [known for known in self._open if known in ids]:
+            self._open.pop(request_id).end_by(exc)
 
 
 def _finish(call: LocalCall, output: Any) -> None:

@@ -16,6 +16,8 @@ from hotspan.tracer.engines import vllm
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hotspan.tracer.span import Span
+
 ENGINE: Final = vllm.ENGINE.name
 ABORTED: Final = "abort"  # the program itself has asked for it
 # From where to where each lasts: the stamps that vLLM makes its own span from.
@@ -84,6 +86,13 @@ def request_attributes(params: Any, *, stream: bool) -> dict[str, Any]:
     found[semconv.REQUEST_TOP_K] = top_k if top_k and top_k > 0 else None  # 0, before that -1: all
     found[semconv.REQUEST_STREAM] = stream
     return found
+
+
+def trace_headers(engine: Any, span: Span) -> dict[str, str] | None:
+    """Return what makes the engine's own span a child of the call's; None for an engine that writes none."""
+    settings = getattr(engine, "observability_config", None)
+    writes_spans = getattr(settings, "otlp_traces_endpoint", None) is not None
+    return {"traceparent": span.traceparent()} if writes_spans else None
 
 
 def content(prompt: object, texts: Iterable[tuple[str, str | None]]) -> dict[str, str]:

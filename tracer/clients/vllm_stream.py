@@ -15,6 +15,7 @@ from hotspan.tracer.clients.vllm_output import (
     content,
     request_attributes,
     times_of_whole,
+    trace_headers,
     usage_of,
 )
 from hotspan.tracer.decorate import with_flags_of
@@ -44,8 +45,8 @@ def traced_generate(original: Callable[..., Any], model: str) -> Callable[..., A
         span = _start(model, params, stream=kind != _FINAL_ONLY)
         if not span.recording:
             return original(llm, *args, **kwargs)
-        if given.get("trace_headers") is None and _writes_spans(llm):
-            kwargs["trace_headers"] = {"traceparent": span.traceparent()}
+        if given.get("trace_headers") is None and (headers := trace_headers(llm, span)) is not None:
+            kwargs["trace_headers"] = headers
         return follow(original(llm, *args, **kwargs), Outputs(span, kind))
 
     return with_flags_of(original, generate)
@@ -61,10 +62,6 @@ def _start(model: str, params: Any, *, stream: bool) -> spans.Span:
     request = request_attributes(params, stream=stream)
     attributes.update({key: value for key, value in request.items() if value is not None})
     return spans.start_span(f"{_OPERATION} {model}", semconv.GENERATION, attributes, kind="client")
-
-
-def _writes_spans(llm: Any) -> bool:
-    return getattr(getattr(llm, "observability_config", None), "otlp_traces_endpoint", None) is not None
 
 
 class Outputs(Stream):

@@ -130,6 +130,18 @@ def test_a_prompt_that_is_refused_ends_the_batch(clock):
     ] * 2
 
 
+def test_what_was_enqueued_before_outlives_a_batch_that_is_refused(clock):
+    """The prompts of that batch alone are given up by vLLM."""
+    llm = traced(clock)
+    with capture() as captured:
+        llm.enqueue(["a"], SamplingParams())
+        with pytest.raises(ValueError, match="The prompt is empty"):
+            llm.enqueue([""], SamplingParams())
+        llm.wait_for_completion()
+
+    assert [call.status for call in captured.spans] == ["error", "unset"]
+
+
 @pytest.mark.parametrize(
     ("exc", "status", "outcome"),
     [
