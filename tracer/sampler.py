@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import AttributeValue
 
 _TIMEOUT_S: Final = 2.0  # for the endpoint to answer
+_FIRST_S: Final = 1.0  # that entering waits for it
 _MAX_BYTES: Final = 16 << 20
 _PATHS: Final = tuple(dict.fromkeys(path for engine in ENGINES for path in engine.metrics_paths))
 _UNITS: Final = {10**9: "s", 10**3: "us"}
@@ -41,9 +42,10 @@ _OPTIONS: Final = "Some servers have metrics only when they are told to: " + ", 
 class EngineSampler:
     """Samples a server's metrics, and this machine's GPUs, in a thread of its own while its block runs.
 
-    Never in the traced program's way: entering does not wait for the server, a server that does not answer
-    is one warning, and leaving waits for the last sample, at most some seconds.  Samples are written while
-    `configure` has a trace file; without one nothing is sampled.
+    Never in the traced program's way: a server that does not answer is one warning.  Only entering and
+    leaving wait, for the first and the last sample, so that what the engine counts covers the run: a second
+    and some seconds at most.  Samples are written while `configure` has a trace file; without one nothing is
+    sampled.
 
     Args:
         url: The server's address, with or without `/v1`, or that of its metrics endpoint itself: vLLM,
@@ -81,11 +83,12 @@ class EngineSampler:
         self._resources: dict[str, Resource] = {}
         self._sinks: tuple[object, list[MetricSink]] = (None, [])
         self._warned = False
-        self._stopping = threading.Event()
+        self._begun, self._stopping = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="hotspan-sampler", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
+        self._begun.wait(_FIRST_S)
         return self
 
     def __exit__(
@@ -104,6 +107,7 @@ class EngineSampler:
             while not is_last:
                 is_last = self._stopping.is_set()
                 self._sample(client)
+                self._begun.set()
                 if not is_last:
                     self._stopping.wait(self._interval_s)
         if self._gpus is not None:

@@ -133,7 +133,7 @@ def test_an_engine_that_comes_back_is_sampled_again(file):
 
 @pytest.mark.usefixtures("file")
 def test_a_server_that_hangs_holds_nobody_up():
-    """Entering does not wait for it, and leaving has a bound."""
+    """Entering and leaving wait for it no longer than their bounds."""
     released = threading.Event()
     with ScriptedServer([[Wait(released), AwaitClose()]]) as server:
         with hotspan.sample_engine(server.url, interval_s=OFTEN):
