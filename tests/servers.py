@@ -94,6 +94,12 @@ class ScriptedServer:
         self.host, self.port = host, self._listener.getsockname()[1]
 
     @property
+    def n_open(self) -> int:
+        """Connections that are open on this side."""
+        with self._lock:
+            return len(self._open)
+
+    @property
     def url(self) -> str:
         """The base URL, without `/v1`."""
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -33,6 +33,14 @@ def to_wall_ns(monotonic_ns: int) -> int:
     return monotonic_ns + anchor_ns
 
 
+def of_recent_wall_ns(wall_ns: int) -> int:
+    """Return the `now_ns` reading of a wall-clock stamp that was taken a moment ago, by the kernel for one.
+
+    Both clocks are read now, so that no step of the wall clock before that moment counts.
+    """
+    return now_ns() - max(0, time.time_ns() - wall_ns)
+
+
 def from_wall_ns(wall_ns: int) -> int:
     """Return the `now_ns` reading that belongs to a Unix time in nanoseconds."""
     return wall_ns - anchor_ns

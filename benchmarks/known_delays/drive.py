@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import threading
 import time
+from concurrent import futures
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -238,11 +238,9 @@ def in_threads(call: Callable[[str], None], tag: str, n_streams: int, n_calls: i
         for model in names(tag, stream, n_calls):
             call(model)
 
-    threads = [threading.Thread(target=run, args=(stream,)) for stream in range(n_streams)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with futures.ThreadPoolExecutor(n_streams) as pool:
+        for ended in [pool.submit(run, stream) for stream in range(n_streams)]:
+            ended.result()
 
 
 async def in_tasks(

@@ -194,8 +194,6 @@ class Exchange:
         except httpx.HTTPError:
             pass
         finally:
-            if hasattr(stream, "patience_s"):
-                stream.patience_s = None
             if response is not None:
                 await self._wire.close(response)
 

@@ -1,117 +1,37 @@
-"""HTTP transports that know when bytes came off the socket.
+"""HTTP transports whose responses know when their bytes arrived, and which many connections do not slow down.
 
 httpx hands over one piece per HTTP chunk, and one read of the socket may hold many of them (a server under
 load, a slow consumer).  Stamping the pieces would spread one arrival over the time that it takes to unpack
-them.  So the stream below the HTTP parser keeps the moment at which its last read returned; everything else
-is httpcore's pool, as in httpx's own transport.
+them.  So the stream below the HTTP parser keeps the stamp; see arrival.py.
+
+httpcore's pool looks at every connection for every other one whenever a request begins or ends: with 64
+streams that blocks the event loop for milliseconds, with 128 there is no time for anything else.  A client of
+ours talks to one server, so its idle connections are a stack, of which the last one that was used is taken.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+import anyio
 import httpcore
 import httpx
 
-from hotspan.tracer import clock
+from hotspan.tracer.clients.arrival import AsyncBackend, Backend
 from hotspan.tracer.clients.urls import Endpoint, proxy_for
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-MAX_CONNECTIONS: Final = 1_000
 MAX_IDLE_CONNECTIONS: Final = 100
 IDLE_EXPIRY_S: Final = 4.0  # under the 5 s after which uvicorn, and so vLLM, closes an idle connection
 
 _log = logging.getLogger(__name__)
 
-
-class StampedStream(httpcore.NetworkStream):
-    """A connection that keeps when its last read returned (`read_ns`, monotonic)."""
-
-    def __init__(self, inner: httpcore.NetworkStream) -> None:
-        self._inner = inner
-        self.read_ns = 0
-        self.patience_s: float | None = None  # an upper bound on the next reads' timeouts
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read as the inner stream does, and stamp."""
-        data = self._inner.read(max_bytes, _shorter(timeout, self.patience_s))
-        self.read_ns = clock.now_ns()
-        return data
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write as the inner stream does."""
-        self._inner.write(buffer, timeout)
-
-    def close(self) -> None:
-        """Close the inner stream."""
-        self._inner.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> StampedStream:
-        """Return the encrypted stream, stamped as well."""
-        return StampedStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> Any:
-        """Return what the inner stream knows of itself."""
-        return self._inner.get_extra_info(info)
-
-
-class AsyncStampedStream(httpcore.AsyncNetworkStream):
-    """`StampedStream` for the asynchronous pool."""
-
-    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
-        self._inner = inner
-        self.read_ns = 0
-        self.patience_s: float | None = None
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's signature
-        """Read as the inner stream does, and stamp."""
-        data = await self._inner.read(max_bytes, _shorter(timeout, self.patience_s))
-        self.read_ns = clock.now_ns()
-        return data
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as above
-        """Write as the inner stream does."""
-        await self._inner.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        """Close the inner stream."""
-        await self._inner.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - as above
-    ) -> AsyncStampedStream:
-        """Return the encrypted stream, stamped as well."""
-        return AsyncStampedStream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> Any:
-        """Return what the inner stream knows of itself."""
-        return self._inner.get_extra_info(info)
-
-
-def _shorter(timeout: float | None, patience_s: float | None) -> float | None:
-    if timeout is None or patience_s is None:
-        return patience_s if timeout is None else timeout
-    return min(timeout, patience_s)
-
-
-class _Backend(httpcore.SyncBackend):
-    def connect_tcp(self, *args: Any, **kwargs: Any) -> StampedStream:
-        return StampedStream(super().connect_tcp(*args, **kwargs))
-
-
-class _AsyncBackend(httpcore.AnyIOBackend):
-    async def connect_tcp(self, *args: Any, **kwargs: Any) -> AsyncStampedStream:
-        return AsyncStampedStream(await super().connect_tcp(*args, **kwargs))
+C = TypeVar("C", httpcore.HTTPConnection, httpcore.AsyncHTTPConnection)
 
 
 @contextlib.contextmanager
@@ -138,20 +58,25 @@ def _as_httpcore(request: httpx.Request) -> httpcore.Request:
 
 
 class _Body(httpx.SyncByteStream):
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, give_back: Callable[[], None]) -> None:
         self._stream = stream
+        self._give_back: Callable[[], None] | None = give_back
 
     def __iter__(self) -> Iterator[bytes]:
         with _as_httpx_errors():
             yield from self._stream
 
     def close(self) -> None:
-        self._stream.close()
+        give_back, self._give_back = self._give_back, None
+        if give_back is not None:
+            self._stream.close()
+            give_back()  # last: from then on it is another call's
 
 
 class _AsyncBody(httpx.AsyncByteStream):
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, give_back: Callable[[], Awaitable[None]]) -> None:
         self._stream = stream
+        self._give_back: Callable[[], Awaitable[None]] | None = give_back
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _as_httpx_errors():
@@ -159,59 +84,132 @@ class _AsyncBody(httpx.AsyncByteStream):
                 yield piece
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        give_back, self._give_back = self._give_back, None
+        if give_back is not None:
+            await self._stream.aclose()
+            await give_back()
+
+
+class _Idle(Generic[C]):
+    """The connections to one server: all that are open, and of these the idle ones, the last used on top."""
+
+    def __init__(self) -> None:
+        self.opened: set[C] = set()
+        self._stack: list[C] = []
+
+    def take(self) -> tuple[C | None, list[C]]:
+        """Return a connection that is ready, None if there is none, and those that have had their time."""
+        expired: list[C] = []
+        while True:
+            try:
+                connection = self._stack.pop()
+            except IndexError:  # also where another thread was faster
+                return None, expired
+            if not connection.has_expired():
+                return connection, expired
+            expired.append(connection)
+            self.opened.discard(connection)
+
+    def give_back(self, connection: C) -> C | None:
+        """Take a connection whose response was read or left; return one that is to be closed."""
+        if not connection.is_idle():
+            self.opened.discard(connection)
+            return None if connection.is_closed() else connection
+        self._stack.append(connection)
+        if len(self._stack) <= MAX_IDLE_CONNECTIONS and not self._stack[0].has_expired():
+            return None
+        oldest = self._stack.pop(0)
+        self.opened.discard(oldest)
+        return oldest
 
 
 class StampedTransport(httpx.BaseTransport):
-    """A connection pool whose responses carry a `StampedStream` as the `network_stream` extension."""
+    """Connections to one server; a response's `network_stream` extension is a stream of arrival.py."""
 
     def __init__(self, scheme: str) -> None:
-        self._pool = httpcore.ConnectionPool(**_pool_options(scheme), network_backend=_Backend())
+        self._options = {**_connection_options(scheme), "network_backend": Backend()}
+        self._connections: _Idle[httpcore.HTTPConnection] = _Idle()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and return its response, the body unread."""
-        with _as_httpx_errors():
-            response = self._pool.handle_request(_as_httpcore(request))
-        return httpx.Response(
-            response.status,
-            headers=response.headers,
-            stream=_Body(response.stream),
-            extensions=response.extensions,
-        )
+        connection, expired = self._connections.take()
+        for old in expired:
+            old.close()
+        asked = _as_httpcore(request)
+        if connection is None:
+            connection = httpcore.HTTPConnection(asked.url.origin, **self._options)
+            self._connections.opened.add(connection)
+        try:
+            with _as_httpx_errors():
+                response = connection.handle_request(asked)
+        except BaseException:
+            self._give_back(connection)
+            raise
+        network = response.extensions.get("network_stream")
+        body = _Body(response.stream, functools.partial(self._give_back, connection, network))
+        return _as_httpx(response, body)
+
+    def _give_back(self, connection: httpcore.HTTPConnection, network: Any = None) -> None:
+        if network is not None:
+            network.reset()
+        if (over := self._connections.give_back(connection)) is not None:
+            over.close()
 
     def close(self) -> None:
         """Close every connection."""
-        self._pool.close()
+        while self._connections.opened:
+            self._connections.opened.pop().close()
 
 
 class AsyncStampedTransport(httpx.AsyncBaseTransport):
     """`StampedTransport` for `httpx.AsyncClient`."""
 
     def __init__(self, scheme: str) -> None:
-        self._pool = httpcore.AsyncConnectionPool(**_pool_options(scheme), network_backend=_AsyncBackend())
+        self._options = {**_connection_options(scheme), "network_backend": AsyncBackend(scheme)}
+        self._connections: _Idle[httpcore.AsyncHTTPConnection] = _Idle()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and return its response, the body unread."""
-        with _as_httpx_errors():
-            response = await self._pool.handle_async_request(_as_httpcore(request))
-        return httpx.Response(
-            response.status,
-            headers=response.headers,
-            stream=_AsyncBody(response.stream),
-            extensions=response.extensions,
-        )
+        connection, expired = self._connections.take()
+        for old in expired:
+            await old.aclose()
+        asked = _as_httpcore(request)
+        if connection is None:
+            connection = httpcore.AsyncHTTPConnection(asked.url.origin, **self._options)
+            self._connections.opened.add(connection)
+        try:
+            with _as_httpx_errors():
+                response = await connection.handle_async_request(asked)
+        except BaseException:
+            await self._give_back(connection)
+            raise
+        network = response.extensions.get("network_stream")
+        body = _AsyncBody(response.stream, functools.partial(self._give_back, connection, network))
+        return _as_httpx(response, body)
+
+    async def _give_back(self, connection: httpcore.AsyncHTTPConnection, network: Any = None) -> None:
+        if network is not None:
+            network.reset()
+        if (over := self._connections.give_back(connection)) is not None:
+            with anyio.CancelScope(shield=True):
+                await over.aclose()
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._pool.aclose()
+        while self._connections.opened:
+            await self._connections.opened.pop().aclose()
 
 
-def _pool_options(scheme: str) -> dict[str, Any]:
+def _as_httpx(response: httpcore.Response, body: Any) -> httpx.Response:
+    return httpx.Response(
+        response.status, headers=response.headers, stream=body, extensions=response.extensions
+    )
+
+
+def _connection_options(scheme: str) -> dict[str, Any]:
     return {
         # Reading the certificates takes longer than everything else here.
         "ssl_context": httpx.create_ssl_context() if scheme == "https" else None,
-        "max_connections": MAX_CONNECTIONS,
-        "max_keepalive_connections": MAX_IDLE_CONNECTIONS,
         "keepalive_expiry": IDLE_EXPIRY_S,
     }
 
