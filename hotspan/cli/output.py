@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from hotspan.exporters.reports.names import printable
+from hotspan.exporters.reports.names import encodable, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,10 +27,9 @@ def screen(*, wide: bool = False) -> Screen:
 
 
 def emit(text: str) -> None:
-    """Write a result to standard output; what its encoding cannot hold is written as an escape."""
+    """Write a result to standard output; what its encoding cannot hold becomes letters or escapes."""
     stream = stdout()
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.write(encodable(text, getattr(stream, "encoding", None) or "utf-8"))
 
 
 def warn(sentences: Iterable[str]) -> None:

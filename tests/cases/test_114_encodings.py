@@ -71,6 +71,17 @@ def test_any_encoding_can_print_it(run, command, environ, encoding):
         assert "250 ms" in text
 
 
+@pytest.mark.parametrize("output_format", ["csv", "markdown"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_every_format_can_be_printed(run, output_format, encoding):
+    """Names are escaped where they must be, symbols become letters; exit code 0."""
+    result = run("report", "--format", output_format, PYTHONIOENCODING=encoding)
+    text = result.stdout.decode(encoding)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert (STAGE in text) is (encoding == "utf-8")
+    assert (r"\u68c0\u7d22->\u6392\u5e8f" in text) is (encoding != "utf-8")
+
+
 @pytest.mark.parametrize("command", ["report", "show"])
 def test_json_is_the_same_in_every_encoding(run, command):
     """A machine's format does not depend on the terminal."""

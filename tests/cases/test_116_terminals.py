@@ -12,6 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 ZERO_NS = 1_700_000_000 * 10**9
+PARTS = "--tail 50 --by name --where request.duration>1s"
 
 
 def span(number, start, end, parent=None, stage="tool"):
@@ -41,7 +42,7 @@ def on_terminal(path, command, **environ):
     """Run a command on a pseudo-terminal and return what it wrote there."""
     ours, terminal = pty.openpty()
     environ = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"} | environ
-    argv = [sys.executable, "-m", "hotspan", command, str(path)]
+    argv = [sys.executable, "-m", "hotspan", *command.split(), str(path)]
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, env=environ
     ) as process:
@@ -71,7 +72,7 @@ def test_colour(path, command, environ, has_colour):
     assert ("\x1b" in on_terminal(path, command, **environ)) is has_colour
 
 
-@pytest.mark.parametrize("command", ["report", "show"])
+@pytest.mark.parametrize("command", ["report", f"report {PARTS}", "show"])
 @pytest.mark.parametrize(
     "environ", [{}, {"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=["plain", "dumb", "no-color"]
 )
@@ -81,16 +82,21 @@ def test_forty_columns(path, command, environ):
     assert max(cell_len(line) for line in text.splitlines()) <= 40
 
 
-@pytest.mark.parametrize("command", ["report", "show"])
+@pytest.mark.parametrize(
+    "command",
+    ["report", "show", "report --tail 50 --by name", "report --format csv", "report --format markdown"],
+)
 def test_a_pipe_has_no_escapes(path, command):
     """Piped output is plain text."""
-    argv = [sys.executable, "-m", "hotspan", command, str(path)]
+    argv = [sys.executable, "-m", "hotspan", *command.split(), str(path)]
     environ = {"PATH": os.environ["PATH"], "TERM": "xterm-256color"}
     result = subprocess.run(argv, capture_output=True, check=True, env=environ)
     assert b"\x1b" not in result.stdout
 
 
-@pytest.mark.parametrize("command", ["report", "show", "show --format json"])
+@pytest.mark.parametrize(
+    "command", ["report", "report --format csv", "report --format markdown", "show", "show --format json"]
+)
 def test_head_ends_it_quietly(path, command):
     """`| head -1` gets its line; the command exits with 0 and says nothing."""
     shell = f'set -o pipefail; "{sys.executable}" -m hotspan {command} "{path}" | head -1'
