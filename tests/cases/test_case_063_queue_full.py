@@ -29,3 +29,6 @@ def test_the_file_knows_what_it_lacks(tmp_path, monkeypatch):
             n_lost += int(attributes.get("hotspan.lost_spans", {"intValue": 0})["intValue"])
     assert n_spans + n_lost == N_SPANS
     assert (result.exported, result.lost) == (n_spans, n_lost)
+    report = hotspan.analyse(hotspan.load(path))
+    assert report.evidence.n_dropped_spans == n_lost > 0
+    assert report.findings[0].id == "spans-lost"
