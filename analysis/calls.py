@@ -6,7 +6,7 @@ Rules: docs/definitions.md#trace-request-stage.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.stages import stages_of
 from hotspan.analysis.tree import NO_PARENT, Tree
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 NO_OWNER = -1
+_AGENT_NAMES: Final = (semconv.AGENT_NAME, semconv.OPENINFERENCE_AGENT, semconv.LOGFIRE_MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _is_same_call(tree: Tree, stages: Sequence[str | None], above: int, index: i
 
 def _agent(span: SpanRecord) -> str:
     """Return the name of an agent: what the span calls it, else the span's own name."""
-    names = (span.attributes.get(key) for key in (semconv.AGENT_NAME, semconv.OPENINFERENCE_AGENT))
+    names = (span.attributes.get(key) for key in _AGENT_NAMES)
     return next((name for name in names if isinstance(name, str) and name), span.name)
 
 

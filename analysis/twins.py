@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hotspan.analysis.calls import Calls, calls_of
+from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.tracer import semconv
 
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import Resource
 
 _STAGES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
-_NEAR_NS: Final = 50_000_000  # the borders of one call lie no further apart than this
+_STEP_NS: Final = 250_000_000  # two writers' starts of one call lie no further apart than this
+_NEAR_NS: Final = 50_000_000  # nor do its borders, where neither span lies within the other
 _NEAR_RATIO: Final = 0.1  # of the call's duration, where that is less
 _AT_LEAST_NS: Final = 5_000_000
+# Of the outer span, what an inner one takes that is the same call: where both tell the same tokens, and
+# where neither tells any.  A call that failed may have failed at once, in a wrapper that took its time.
+_MOST_OF_IT: Final = {True: 0.5, False: 0.8}
 _WINDOW: Final = 20_000  # calls that are remembered
 _HELD: Final = 1_000  # traces of one call that wait for a twin with a parent
 
@@ -47,22 +52,36 @@ class _Call:
     models: frozenset[str]
     resource: Resource
     scopes: set[str]
+    has_failed: bool
+    has_tokens: bool
     held: int | None = None  # number of the trace of its own that waits
 
     def is_twin_of(self, other: _Call) -> bool:
         """Return whether the two are nearly at one time, of one process and model, by different writers."""
-        longer = max(self.end_ns - self.start_ns, other.end_ns - other.start_ns)
-        near = min(_NEAR_NS, max(_AT_LEAST_NS, longer * _NEAR_RATIO))
         return (
             not self.scopes & other.scopes
-            and abs(self.start_ns - other.start_ns) <= near
-            and abs(self.end_ns - other.end_ns) <= near
-            and _is_one_model(self.models, other.models)
+            and self.has_failed == other.has_failed
+            and self._is_near(other)
+            and _is_one_model(self, other)
             and _is_one_process(self.resource, other.resource)
         )
 
+    def _is_near(self, other: _Call) -> bool:
+        """Return whether the borders are near, or one span lies within the other and takes most of it.
 
-_Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps of `_NEAR_NS`
+        framework |--------------------|
+        client       |---------------|
+        """
+        starts, ends = self.start_ns - other.start_ns, self.end_ns - other.end_ns
+        lengths = self.end_ns - self.start_ns, other.end_ns - other.start_ns
+        at_least = 0.0 if self.has_failed else _MOST_OF_IT[self.has_tokens]
+        if starts * ends <= 0 and min(lengths) >= max(lengths) * at_least:
+            return abs(starts) <= _STEP_NS
+        near = min(_NEAR_NS, max(_AT_LEAST_NS, max(lengths) * _NEAR_RATIO))
+        return abs(starts) <= near and abs(ends) <= near
+
+
+_Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps
 
 
 @dataclass(slots=True)
@@ -133,7 +152,7 @@ class TwinFilter:
 
 
 def _calls(laid: Laid) -> Iterator[tuple[int, _Key, _Call]]:
-    """Yield the model calls of a trace that say how many tokens they took: without that nothing tells."""
+    """Yield the model calls of a trace, each with what a twin of it has in common."""
     tree, calls = laid.tree, laid.calls
     members: dict[int, list[int]] = {}
     for index, top in enumerate(calls.tops):
@@ -141,10 +160,8 @@ def _calls(laid: Laid) -> Iterator[tuple[int, _Key, _Call]]:
             members.setdefault(top, []).append(index)
     for top, inside in members.items():
         tokens = [_last(tree, inside, key) for key in (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS)]
-        if tokens == [None, None]:
-            continue
         span = tree.spans[top]
-        key = (calls.stages[top] or "", tokens[0], tokens[1], span.start_ns // _NEAR_NS)
+        key = (calls.stages[top] or "", tokens[0], tokens[1], span.start_ns // _STEP_NS)
         yield (
             top,
             key,
@@ -154,6 +171,8 @@ def _calls(laid: Laid) -> Iterator[tuple[int, _Key, _Call]]:
                 models=_models(tree, inside),
                 resource=span.resource,
                 scopes={tree.spans[index].scope.name for index in inside},
+                has_failed=any(outcome_of(tree.spans[index]) == "error" for index in inside),
+                has_tokens=tokens != [None, None],
             ),
         )
 
@@ -170,9 +189,11 @@ def _models(tree: Tree, inside: Sequence[int]) -> frozenset[str]:
     return frozenset(value.rpartition("/")[2] for value in values if isinstance(value, str) and value)
 
 
-def _is_one_model(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two sets of names may mean one model; a response names the version, too."""
-    return any(a.startswith(b) or b.startswith(a) for a in one for b in other)
+def _is_one_model(one: _Call, other: _Call) -> bool:
+    """Return whether the names may mean one model; a response names the version too, a failure maybe none."""
+    if not (one.models and other.models):
+        return one.has_failed
+    return any(a.startswith(b) or b.startswith(a) for a in one.models for b in other.models)
 
 
 def _is_one_process(one: Resource, other: Resource) -> bool:

@@ -33,15 +33,19 @@ def read(span: SpanRecord) -> Reading:
     if said is None:
         said = kind_of(span, _GENERAL)
     if said is None or said == VAGUE:
-        return _by_name(span) if dialect is None or dialect.has_telling_names else NO_STAGE
+        if dialect is None:
+            return _by_name(span, span.name)
+        given = span.attributes.get(dialect.name_key) if dialect.name_key else None
+        name = given if isinstance(given, str) else span.name
+        return _by_name(span, name) if dialect.has_telling_names else NO_STAGE
     return NO_STAGE if said == NOTHING else Reading(said)
 
 
-def _by_name(span: SpanRecord) -> Reading:
+def _by_name(span: SpanRecord, name: str) -> Reading:
     transport = transport_reading(span)
     if transport is not None:
         return transport
     if span.kind in {"server", "producer", "consumer"}:
         return NO_STAGE
-    stage = guess(span.name)
+    stage = guess(name)
     return NO_STAGE if stage is None else Reading(stage, is_guess=True)

@@ -55,6 +55,7 @@ class Dialect(NamedTuple):
     markers: tuple[str, ...] = ()  # attributes that tell the writer in files that hold no scopes
     rules: tuple[Rule, ...] = ()  # the first that fits decides
     kinds: tuple[Kinds, ...] = ()  # after the rules; the general ones are not asked when there are some
+    name_key: str = ""  # attribute with the name that the user gave, where the span's own is a template
     has_telling_names: bool = True  # False: names hold users' text, and tell nothing
     answers_always: bool = False  # a model span without an answer, usage or error made no model call
     fails_silently: bool = False  # a model span without an answer below a span that failed is what failed

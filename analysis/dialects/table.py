@@ -198,6 +198,25 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         ),
     ),
     Dialect(
+        "Logfire: OpenAI Agents",
+        scopes=("logfire.openai_agents",),
+        rules=(
+            Rule(AGENT, re.compile(r"^Agent run\b")),
+            Rule(GENERATION, re.compile(r"^(?:Chat completion|Responses API) with\b")),
+            Rule(TOOL, re.compile(r"^Function: ")),
+            Rule(STEP, re.compile(r"^Turn\b")),
+            Rule(VAGUE, re.compile(r"^Custom span: ")),
+            Rule(NOTHING),
+        ),
+        name_key=semconv.LOGFIRE_NAME,
+        hides_errors=True,
+    ),
+    Dialect(
+        "OpenLLMetry: OpenAI Agents",
+        scopes=("opentelemetry.instrumentation.openai_agents",),
+        hides_errors=True,
+    ),
+    Dialect(
         "Logfire",
         scopes=("logfire",),
         markers=(semconv.LOGFIRE_TYPE,),

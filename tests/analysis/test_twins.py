@@ -84,7 +84,7 @@ def test_each_call_has_one_twin():
         pytest.param({"tokens": None}, id="no-tokens"),
         pytest.param({"model": "n"}, id="another-model"),
         pytest.param({"at": 160}, id="another-time"),
-        pytest.param({"length": 150}, id="another-end"),
+        pytest.param({"length": 90}, id="another-end"),
         pytest.param({"resource": Resource({"process.pid": 8})}, id="another-process"),
     ],
 )
@@ -102,6 +102,28 @@ def test_a_models_name_may_have_a_provider_before_it_and_a_version_behind(model)
     other = Trace("2", [chat("2", "d", "langfuse", at=101, model=model)])
 
     assert figures(IN_A_REQUEST, other) == (1, 1, 1, 46)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "length", "n_calls"),
+    [((46, 20), 110, 1), ((46, 20), 90, 2), (None, 170, 1), (None, 150, 2)],
+    ids=["most-of-it", "too-little", "without-tokens", "without-tokens-and-too-little"],
+)
+def test_a_span_within_the_other_is_its_twin_if_it_takes_most_of_it(tokens, length, n_calls):
+    """A framework's span begins some time before its client's: 30 ms of 200 here."""
+    first = request("1", chat("1", "c", "langchain", "root", at=100, tokens=tokens))
+    inner = Trace("2", [chat("2", "d", "openai", at=130, length=length, tokens=tokens)])
+
+    assert figures(first, inner)[0] == n_calls
+
+
+@pytest.mark.parametrize(("status", "n_calls"), [("error", 1), ("unset", 2)])
+def test_two_that_failed_need_no_model_and_no_length_in_common(status, n_calls):
+    """A call that could not connect has no answer that names the model, and its wrapper tried for a while."""
+    outer = chat("1", "c", "langchain", "root", at=100, tokens=None)._replace(status="error")
+    inner = chat("2", "d", "openai", at=130, length=5, tokens=None, model="")._replace(status=status)
+
+    assert figures(request("1", outer), Trace("2", [inner]))[0] == n_calls
 
 
 def test_no_trace_is_lost_and_none_comes_twice():

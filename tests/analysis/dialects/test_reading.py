@@ -141,6 +141,11 @@ NODE = '{"ls_integration": "langchain_create_agent", "langgraph_node": "model"}'
         ("app", "haystack.component.run", {"haystack.component.type": "JinaRanker"}, "rerank"),
         ("app", "haystack.component.run", {"haystack.component.type": "DocumentWriter"}, None),
         ("logfire.openai", "streaming response", {"logfire.span_type": "log", OPERATION: "chat"}, None),
+        ("logfire.openai_agents", "Agent run: {name!r}", {"name": "a"}, "agent"),
+        ("logfire.openai_agents", "Chat completion with {gen_ai.request.model!r}", {}, "generation"),
+        ("logfire.openai_agents", "Function: {name}", {"name": "search"}, "tool"),
+        ("logfire.openai_agents", "Turn {turn} for agent a", {}, "step"),
+        ("logfire.openai_agents", "Handoff: {from_agent} → {to_agent}", {}, None),
         ("strands.telemetry.tracer", "cycle", {OPERATION: "execute_event_loop_cycle"}, "step"),
         ("ai", "ai.streamText", {}, None),
         ("ai", "ai.streamText.doStream", {OPERATION: "chat"}, "generation"),
@@ -176,6 +181,31 @@ def test_a_transport_has_no_stage_but_its_address_may_tell_one(attributes, kind,
 def test_the_name_of_an_entry_point_tells_nothing(kind):
     """A route or a queue is named after what it is for, and is not that."""
     assert read(span("app", "retrieve", kind=kind)) == (None, False)
+
+
+def test_where_the_name_is_a_template_the_users_own_is_asked():
+    """Logfire's name of the Agents SDK's custom spans is the same for all."""
+    named = span("logfire.openai_agents", "Custom span: {name}", {"name": "vector search"})
+
+    assert read(named) == ("retrieval", True)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name", "stage"),
+    [
+        ({"crewai.crew.id": "1", OPERATION: "invoke_agent"}, "crewai.workflow", None),
+        ({LANGSMITH: "prompt", OPERATION: "chat"}, "ChatPromptTemplate", "context_assembly"),
+        ({"logfire.span_type": "log", OPERATION: "chat"}, "streaming", None),
+        ({"gcp.vertex.agent.event_id": "1", OPERATION: "execute_tool"}, "execute_tool (merged)", None),
+        ({OPENINFERENCE: "CHAIN"}, "ToolInvoker.run", "tool"),
+        ({OPENINFERENCE: "CHAIN", "metadata": CREATED}, "a", "agent"),
+        ({OPENINFERENCE: "LLM"}, "X._prepare_chat_with_tools", None),
+        ({OPENINFERENCE: "AGENT"}, "by hand", "agent"),
+    ],
+)
+def test_in_a_file_without_scopes_an_attribute_tells_the_writer(attributes, name, stage):
+    """Phoenix's exports and the console exporter leave the scope out."""
+    assert read(span("", name, attributes)) == (stage, False)
 
 
 def test_a_longer_beginning_of_a_scope_wins():
