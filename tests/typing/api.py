@@ -4,6 +4,7 @@ Checked, not run: `mypy --strict` must find nothing here (`make types`, and test
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, assert_type
 
@@ -57,6 +58,17 @@ def own_stage(a: int) -> int:
     return a
 
 
+@hotspan.step
+@contextlib.contextmanager
+def managed(a: int) -> Iterator[str]:
+    """A decorated manager."""
+    yield str(a)
+
+
+with managed(1) as text:
+    assert_type(text, str)
+
+
 class Index:
     """Decorated methods of each kind."""
 
@@ -89,6 +101,7 @@ assert_type(Index.cls_method(1), int)
 awaited: Coroutine[Any, Any, str] = coroutine(1)
 assert_type(asyncio.run(awaited), str)
 assert_type(hotspan.propagate(bare)(1), float)
+assert_type(hotspan.propagate(generator)(1), Iterator[str])
 for executor in (hotspan.ThreadPoolExecutor(2), hotspan.ProcessPoolExecutor(max_workers=2)):
     assert_type(executor.submit(bare, 1, b="x").result(), float)
     assert_type(list(executor.map(with_name, [1])), list[list[str]])
@@ -107,7 +120,7 @@ async def entered() -> None:
 hotspan.current().set("k", object())
 result = hotspan.flush(timeout=1.0)
 assert_type(result.ok, bool)
-assert_type(result.exported + result.lost, int)
+assert_type(result.exported + result.lost + result.faults, int)
 assert_type(hotspan.shutdown(), hotspan.FlushResult)
 
 
@@ -120,3 +133,7 @@ assert_type(hotspan.trace_faiss(Client(), name="passages"), Client)
 assert_type(hotspan.trace_sentence_transformers(Client(), name="m", synchronise=True), Client)
 assert_type(hotspan.trace_transformers(Client(), name="m"), Client)
 assert_type(hotspan.trace_vllm(Client(), name="m"), Client)
+
+with hotspan.sample_engine("http://127.0.0.1:8000", interval_s=0.5, gpu=None) as sampler:
+    assert_type(sampler.n_samples, int)
+    assert_type(sampler.url, str | None)
