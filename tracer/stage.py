@@ -186,14 +186,17 @@ _MAX_KNOWN: Final = 1024  # names of one stage that are not looked at again
 def _factory(stage: str, doc: str) -> StageFactory:
     # Hot: `with hotspan.step("plan")` in a loop finds the one object again, since a stage may be entered many
     # times at once.  A closure, since the call of an object costs half as much again.
-    known: dict[str, Stage] = {}
+    known: dict[str | None, Stage] = {}
 
     def make(name: Any = None, /, **attributes: Any) -> Any:
-        if not attributes and type(name) is str:
-            found = known.get(name)
-            return found if found is not None else _remembered(known, _stage_of(stage, name, attributes))
+        if not attributes:
+            try:
+                return known[name]
+            except Exception:  # noqa: BLE001, S110 - not there yet, or a callable, whose hash may raise anything
+                pass
         if name is None or isinstance(name, str):
-            return _stage_of(stage, name, attributes)
+            made = _stage_of(stage, name, attributes)
+            return made if attributes else _remembered(known, name, made)
         return _stage_of(stage, None, attributes)(name)
 
     _label(make, stage, doc)
@@ -201,24 +204,27 @@ def _factory(stage: str, doc: str) -> StageFactory:
 
 
 def _own_stage_factory(doc: str) -> OwnStageFactory:
-    known: dict[str, Stage] = {}
+    known: dict[str | None, Stage] = {}
 
     def make(name: Any, /, **attributes: Any) -> Any:
-        if not attributes and type(name) is str:
-            found = known.get(name)
-            return found if found is not None else _remembered(known, _stage_of(name, None, attributes))
+        if not attributes:
+            try:
+                return known[name]
+            except Exception:  # noqa: BLE001, S110 - as in `_factory`
+                pass
         if callable(name) and not isinstance(name, str):
-            return _stage_of(getattr(name, "__name__", type(name).__name__), None, {})(name)
-        return _stage_of(name, None, attributes)
+            return _stage_of(getattr(name, "__name__", type(name).__name__), None, attributes)(name)
+        made = _stage_of(name, None, attributes)
+        return made if attributes else _remembered(known, name, made)
 
     _label(make, "stage", doc)
     return make
 
 
-def _remembered(known: dict[str, Stage], made: Stage) -> Stage:
+def _remembered(known: dict[str | None, Stage], name: str | None, made: Stage) -> Stage:
     if len(known) >= _MAX_KNOWN:
         known.clear()
-    known[made.name or made.stage] = made
+    known[name] = made
     return made
 
 
