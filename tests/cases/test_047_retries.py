@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import httpx
 import openai
 import pytest
 from servers import DONE, AwaitClose, Close, ScriptedServer, answer, delta, event, message, stream
@@ -9,8 +12,11 @@ from servers import DONE, AwaitClose, Close, ScriptedServer, answer, delta, even
 import hotspan
 from hotspan.testing import capture
 from hotspan.tracer import semconv
+from hotspan.tracer.clients.call import Call
 from hotspan.tracer.clients.llm import LLMClient
 from hotspan.tracer.clients.session import retry_after_s
+from hotspan.tracer.clients.urls import endpoint
+from hotspan.tracer.context import get_context
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 BUSY = answer({"error": {"message": "busy"}}, "503 Service Unavailable", retry_after="0.05")
@@ -146,6 +152,52 @@ def test_case_047_attempts_without_an_answer_count(reply, error):
 
     assert (span.attributes[semconv.ATTEMPTS], span.status) == (2, "unset")
     assert span.events[0].attributes[semconv.ERROR_TYPE] in error
+
+
+@pytest.mark.parametrize("kind", ["openai", "llm"])
+def test_case_047_connections_that_the_transport_tries_again_are_attempts(kind):
+    """What a transport with retries of its own hides from its client: each an attempt, its wait back-off."""
+    nowhere = "http://127.0.0.1:1/v1"
+    with capture() as captured, contextlib.suppress(openai.APIConnectionError, hotspan.EngineError):
+        # httpcore waits 0 s and then 0.5 s.
+        http = httpx.Client(transport=httpx.HTTPTransport(retries=2))
+        if kind == "openai":
+            client = openai.OpenAI(base_url=nowhere, api_key="none", max_retries=0, http_client=http)
+            with hotspan.trace_openai(client):
+                client.chat.completions.create(model="tiny", messages=MESSAGES)
+        else:
+            with http, LLMClient(nowhere, model="tiny", http_client=http) as own:
+                own.chat(MESSAGES)
+    (span,) = captured.spans
+    events = [dict(event.attributes) for event in span.events if event.name == semconv.ATTEMPT_EVENT]
+
+    assert (span.status, span.attributes[semconv.ATTEMPTS]) == ("error", 3)
+    assert [found[semconv.ATTEMPT_NUMBER] for found in events] == [1, 2, 3]
+    assert {found[semconv.ERROR_TYPE] for found in events} == {"ConnectError"}
+    in_attempts_ns = sum(found[semconv.ATTEMPT_DURATION_NS] for found in events)
+    assert span.attributes[semconv.BACKOFF_NS] >= 500_000_000 > in_attempts_ns
+
+
+def test_case_047_an_answer_after_connections_that_failed_counts_from_its_own():
+    """The stamps of a call whose transport connected at the second try are those of that try."""
+    call = Call(endpoint("http://127.0.0.1"), {"model": "tiny", "messages": MESSAGES}, get_context())
+    with capture() as captured:
+        call.start(None)
+        attempt = call.begin_attempt()
+        first_ns = attempt.started_ns
+        attempt.trace("connection.connect_tcp.failed", {"exception": httpx.ConnectTimeout("late")})
+        attempt.trace("connection.retry.started", {})
+        attempt.trace("connection.retry.complete", {})
+        attempt.trace("http11.send_request_headers.started", {})
+        call.answered(200, {}, 0)
+        call.end_ok()
+    (span,) = captured.spans
+
+    assert attempt.started_ns > first_ns
+    assert span.attributes[semconv.ATTEMPTS] == 2
+    assert span.attributes[semconv.BACKOFF_NS] == attempt.started_ns - first_ns
+    assert span.attributes[semconv.CONNECT_NS] == attempt.send_ns - attempt.started_ns
+    assert [event.attributes[semconv.ERROR_TYPE] for event in span.events] == ["ConnectTimeout"]
 
 
 def test_case_047_a_call_whose_attempts_all_fail_is_one_error():

@@ -37,17 +37,24 @@ _CHAT: Final = semconv.OPERATION_OF_STAGE[semconv.GENERATION]
 
 
 class Attempt:
-    """The stamps of one HTTP request (monotonic ns; 0 where the transport did not say)."""
+    """The stamps of one HTTP request (monotonic ns; 0 where the transport did not say).
 
-    __slots__ = ("headers_ns", "send_ns", "started_ns", "written_ns")
+    Attributes:
+        failed_connects: Error and duration (ns) of each connection that the transport tried before, and then
+            tried again by itself; the stamps are those of the last try.
+    """
+
+    __slots__ = ("_failure", "failed_connects", "headers_ns", "send_ns", "started_ns", "written_ns")
 
     def __init__(self) -> None:
         self.started_ns = clock.now_ns()
+        self.failed_connects: list[tuple[str, int]] = []
+        self._failure = ""
         self.send_ns = 0
         self.written_ns = 0
         self.headers_ns = 0
 
-    def trace(self, event: str, _info: object) -> None:
+    def trace(self, event: str, info: Any) -> None:
         """Take one of httpx's `trace` events, e.g. `http11.send_request_headers.started`."""
         step = event.partition(".")[2]
         if step == "send_request_headers.started":
@@ -56,6 +63,12 @@ class Attempt:
             self.written_ns = clock.now_ns()
         elif step == "receive_response_headers.complete":
             self.headers_ns = clock.now_ns()
+        elif step in {"connect_tcp.failed", "start_tls.failed"}:
+            self._failure = type(info["exception"]).__qualname__
+        elif step == "retry.started":
+            self.failed_connects.append((self._failure, clock.now_ns() - self.started_ns))
+        elif step == "retry.complete":  # it has waited
+            self.started_ns = clock.now_ns()
 
     async def trace_async(self, event: str, info: object) -> None:
         """`trace`, as httpx's asynchronous client wants it."""
@@ -167,11 +180,12 @@ class Call:
             headers: The response's headers.
             read_ns: When the read that completed them returned, 0 where the transport does not know.
         """
+        self._note_failed_connects()
         attempt = self.attempt
         attempt.headers_ns = read_ns or attempt.headers_ns
         self._http_status = status
         if status >= _FIRST_ERROR_STATUS:
-            self._note_failed_attempt({semconv.HTTP_STATUS: status})
+            self._note_failed_attempt(clock.now_ns() - attempt.started_ns, {semconv.HTTP_STATUS: status})
         self.tokens = TokenClock(attempt.send_ns or attempt.started_ns)
         if self._engine is None and headers.get("server", "").startswith("llama.cpp"):
             self._engine = "llamacpp"
@@ -179,10 +193,18 @@ class Call:
 
     def unanswered(self, exc: BaseException) -> None:
         """Note that the attempt met no answer: no connection, a lost one, a timeout."""
-        self._note_failed_attempt({semconv.ERROR_TYPE: type(exc).__qualname__})
-
-    def _note_failed_attempt(self, why: dict[str, Any]) -> None:
+        self._note_failed_connects()
         duration_ns = clock.now_ns() - self.attempt.started_ns
+        self._note_failed_attempt(duration_ns, {semconv.ERROR_TYPE: type(exc).__qualname__})
+
+    def _note_failed_connects(self) -> None:
+        """Count the connections that the transport tried by itself before the last: each is an attempt."""
+        for why, duration_ns in self.attempt.failed_connects:
+            self._note_failed_attempt(duration_ns, {semconv.ERROR_TYPE: why})
+            self.n_attempts += 1
+        self.attempt.failed_connects.clear()
+
+    def _note_failed_attempt(self, duration_ns: int, why: dict[str, Any]) -> None:
         account = {semconv.ATTEMPT_NUMBER: self.n_attempts, semconv.ATTEMPT_DURATION_NS: duration_ns, **why}
         self._span.add_event(semconv.ATTEMPT_EVENT, account)
 

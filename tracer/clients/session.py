@@ -7,6 +7,7 @@ client's wire never suspends, so its coroutines run to their end in one step (`c
 from __future__ import annotations
 
 import email.utils
+import itertools
 import random
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -138,7 +139,7 @@ class Session:
         headers = {**self._headers, **call.headers()}
         token = call.enter()
         try:
-            while True:
+            for n_sent in itertools.count(1):
                 attempt = call.begin_attempt()
                 request = self.wire.request(url, headers, call.content, attempt)
                 try:
@@ -155,9 +156,10 @@ class Session:
                     wait_s = retry_after_s(response.headers.get("retry-after"))
                     if not _may_retry(response.status_code, wait_s):
                         raise failure
-                if call.n_attempts > self._max_retries:
-                    raise failure
-                await self.wire.sleep(_backoff_s(call.n_attempts) if wait_s is None else wait_s)
+                if n_sent > self._max_retries:
+                    break
+                await self.wire.sleep(_backoff_s(n_sent) if wait_s is None else wait_s)
+            raise failure
         finally:
             call.leave(token)
 
