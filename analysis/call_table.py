@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import math
 import struct
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hotspan.analysis.columns import MAX, floats
-from hotspan.analysis.generation import chunk_gaps, number, tpot_ns
+from hotspan.analysis.generation import chunk_gaps, tpot_ns
 from hotspan.analysis.model import PHASES
-from hotspan.analysis.phases import STAMPS, is_disordered, phases_of
+from hotspan.analysis.phases import STAMPS, phases_of
+from hotspan.analysis.plain_phases import SOURCES, plain_phases
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Resource, SpanRecord
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from hotspan.analysis.engine import EngineAccount
     from hotspan.analysis.generation import ModelCall
@@ -34,15 +35,13 @@ NO_REQUEST: Final = -1  # a call in a trace without a whole request
 NONE: Final = -1  # in a column of integers; NaN in one of floats
 _MAX_NAMES: Final = 10_000
 OUTCOMES: Final = ("ok", "error", "truncated", "cancelled", "abandoned", "interrupted")
-BUFFERED, ESTIMATED, DISORDERED, CLIPPED, HAS_ENGINE, RETRIED = 1, 2, 4, 8, 16, 32  # flags
+BUFFERED, ESTIMATED, DISORDERED, CLIPPED, HAS_ENGINE, RETRIED, PLAIN = 1, 2, 4, 8, 16, 32, 64  # flags
 
-_TOKENS: Final = (
-    semconv.INPUT_TOKENS,
-    semconv.CACHED_TOKENS,
-    semconv.OUTPUT_TOKENS,
-    semconv.REASONING_TOKENS,
-)
+_CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+_FLOATS: Final = (semconv.TTFB_NS, semconv.FIRST_CHUNK_NS, semconv.TTFT_NS, semconv.TTFA_NS)
+_FIRST, _LAST = STAMPS.index(semconv.TTFT_NS), STAMPS.index(semconv.LAST_TOKEN_NS)
 _MODEL_KEYS: Final = (semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL)
+_ENGINE_KEYS: Final = (semconv.ENGINE,)
 
 # Field, type in a struct, type in numpy, how many.
 _FIELDS: Final = (
@@ -61,7 +60,6 @@ _FIELDS: Final = (
     ("backoff_ns", "q", "<i8", 1),  # from the first attempt's start to the last one's
     ("last_ns", "q", "<i8", 1),  # duration of the last attempt
     ("stamps", f"{len(STAMPS)}q", "<i8", len(STAMPS)),  # of the last attempt
-    ("phases", f"{len(PHASES)}q", "<i8", len(PHASES)),
     ("ttfb", "d", "<f8", 1),  # ns
     ("first_chunk", "d", "<f8", 1),
     ("ttft", "d", "<f8", 1),
@@ -71,11 +69,17 @@ _FIELDS: Final = (
     ("flags", "h", "<i2", 1),
     ("model", "h", "<i2", 1),  # in `models`
     ("engine", "h", "<i2", 1),  # in `engines`
+)
+_OF_PHASES: Final = (
+    ("phases", f"{len(PHASES)}q", "<i8", len(PHASES)),
     ("sources", f"{len(PHASES)}h", "<i2", len(PHASES)),  # of the phases, in `sources`
 )
 _ROW: Final = struct.Struct("<" + "".join(code for _, code, _, _ in _FIELDS))
-_DTYPE: Final = np.dtype([(name, kind) if n == 1 else (name, kind, (n,)) for name, _, kind, n in _FIELDS])
-_NO_PHASES: Final = (NONE,) * len(PHASES)
+_TAIL: Final = struct.Struct("<" + "".join(code for _, code, _, _ in _OF_PHASES))
+_DTYPE: Final = np.dtype([
+    (name, kind) if n == 1 else (name, kind, (n,)) for name, _, kind, n in (*_FIELDS, *_OF_PHASES)
+])  # fmt: skip
+_NO_PHASES: Final = _TAIL.pack(*[NONE] * 2 * len(PHASES))
 
 
 @dataclass(slots=True)
@@ -109,7 +113,7 @@ class CallTable:
     _data: bytearray = field(default_factory=bytearray)
 
     def __len__(self) -> int:
-        return len(self._data) // _ROW.size
+        return len(self._data) // _DTYPE.itemsize
 
     def rows(self) -> Rows:
         """Return the rows as a structured array that shares their memory: let go of it before `add`."""
@@ -117,58 +121,85 @@ class CallTable:
 
     def add(self, call: ModelCall, request: int) -> int:
         """Take in one call, and return its row."""
-        span, last, outcome = call.span, call.last, call.outcome
-        attributes = last.attributes
-        phases = phases_of(span, call.attempts, call.engine) if outcome == "ok" else None
-        if phases is not None:
-            self.gaps_ns.extend(chunk_gaps(call))
+        span, last, outcome, attributes = call.span, call.last, call.outcome, call.last.attributes
+        stamps = [_or_none(attributes.get(key)) for key in STAMPS]
+        first, end = stamps[_FIRST], stamps[_LAST]
+        tokens = [_or_none(tokens) for tokens in call.tokens().values()]
+        flags = _flags(call) | (DISORDERED if 0 <= end < first else 0)
+        phases = None
+        if outcome == "ok":
+            self._add_gaps(call)
+            if call.engine is None and call.is_one_span:
+                flags |= PLAIN
+            else:
+                phases = phases_of(span, call.attempts, call.engine)
+                flags |= CLIPPED if phases.is_clipped else 0
         self._data += _ROW.pack(
             request,
             span.start_ns,
             span.duration_ns,
             call.critical_ns,
             min(call.n_attempts, MAX),
-            *(_or_none(call.total(key)) for key in _TOKENS),
+            *tokens,
             *_engine_columns(call.engine),
             last.start_ns - call.attempts[0].start_ns,
             last.duration_ns,
-            *(_or_none(number(last, key)) for key in STAMPS),
-            *(_NO_PHASES if phases is None else (phases.ns.get(name, NONE) for name in PHASES)),
-            _or_nan(number(last, semconv.TTFB_NS)),
-            _or_nan(number(last, semconv.FIRST_CHUNK_NS)),
-            _or_nan(number(last, semconv.TTFT_NS)),
-            _or_nan(number(last, semconv.TTFA_NS)),
-            _or_nan(tpot_ns(call)),
-            OUTCOMES.index(outcome),
-            _flags(call, is_disordered=is_disordered(attributes), phases=phases),
+            *stamps,
+            *[_or_nan(attributes.get(key)) for key in _FLOATS],
+            _or_nan(tpot_ns(attributes, first, end, _or_none(attributes.get(semconv.OUTPUT_TOKENS)))),
+            _CODES[outcome],
+            flags,
             self._name(self.models, call, _MODEL_KEYS),
-            self._name(self.engines, call, (semconv.ENGINE,)),
-            *self._source_codes(phases),
+            self._name(self.engines, call, _ENGINE_KEYS),
         )
+        self._data += _NO_PHASES if phases is None else self._pack(phases)
         return len(self) - 1
 
-    def _source_codes(self, phases: Phases | None) -> Iterable[int]:
-        if phases is None:
-            return _NO_PHASES
-        code, sources = self.sources.code, phases.sources
+    def _add_gaps(self, call: ModelCall) -> None:
+        gaps = call.last.attributes.get(semconv.CHUNK_GAPS_NS)
+        try:
+            self.gaps_ns += array("d", gaps)  # type: ignore[arg-type]  # as checked by trying
+        except (TypeError, ValueError, OverflowError):
+            self.gaps_ns.extend(chunk_gaps(call))
+
+    def _pack(self, phases: Phases) -> bytes:
+        return _TAIL.pack(
+            *[phases.ns.get(name, NONE) for name in PHASES], *self._source_codes(phases.sources)
+        )
+
+    def _source_codes(self, sources: Mapping[str, str]) -> list[int]:
+        code = self.sources.code
         return [code(sources[name]) if name in sources else NONE for name in PHASES]
 
     def _name(self, names: Names, call: ModelCall, keys: Iterable[str]) -> int:
-        values = (span.attributes.get(key) for key in keys for span in (call.last, call.span))
-        name = next((value for value in values if isinstance(value, str) and value), None)
-        return NONE if name is None else names.code(name)
+        for key in keys:
+            for span in (call.last, call.span):
+                value = span.attributes.get(key)
+                if isinstance(value, str) and value:
+                    return names.code(value)
+        return NONE
+
+    def settle(self) -> None:
+        """Work out the phases of the plain calls; call it when the last call is in and joined."""
+        rows = self.rows()
+        plain = (rows["flags"] & PLAIN) > 0
+        if plain.any():
+            phases = plain_phases(rows["duration_ns"][plain], rows["stamps"][plain])
+            rows["phases"][plain] = phases
+            rows["sources"][plain] = np.where(phases >= 0, self._source_codes(SOURCES), NONE)
+            rows["flags"][plain] &= ~PLAIN
 
     def join(self, row: int, engine: EngineAccount) -> None:
         """Give a call the account of its server that was found when its row was there already."""
         rows = self.rows()
         found = rows[row]
         found["queue_ns"], found["prefill_ns"], found["decode_ns"] = _engine_columns(engine)
-        found["flags"] |= HAS_ENGINE
+        found["flags"] = (found["flags"] | HAS_ENGINE) & ~PLAIN
         if found["outcome"] == OUTCOMES.index("ok"):
             span, attempts = _spans_of(found)
             phases = phases_of(span, attempts, engine)
             found["phases"] = [phases.ns.get(name, NONE) for name in PHASES]
-            found["sources"] = list(self._source_codes(phases))
+            found["sources"] = self._source_codes(phases.sources)
             found["flags"] = (found["flags"] & ~CLIPPED) | (CLIPPED if phases.is_clipped else 0)
 
 
@@ -191,22 +222,24 @@ def _engine_columns(engine: EngineAccount | None) -> tuple[int, int, int]:
     return _or_none(engine.queue_ns), _or_none(engine.prefill_ns), _or_none(engine.decode_ns)
 
 
-def _flags(call: ModelCall, *, is_disordered: bool, phases: Phases | None) -> int:
+def _flags(call: ModelCall) -> int:
     flags = BUFFERED if call.last.attributes.get(semconv.BUFFERED) is True else 0
-    if any(span.attributes.get(semconv.TOKENS_ESTIMATED) is True for span in call.attempts):
-        flags |= ESTIMATED
-    if is_disordered:
-        flags |= DISORDERED
-    if phases is not None and phases.is_clipped:
-        flags |= CLIPPED
+    for span in call.attempts:
+        if span.attributes.get(semconv.TOKENS_ESTIMATED) is True:
+            flags |= ESTIMATED
     if len(call.attempts) > 1:
         flags |= RETRIED
-    return flags | HAS_ENGINE if call.engine is not None else flags
+    return flags if call.engine is None else flags | HAS_ENGINE
 
 
-def _or_none(value: int | None) -> int:
-    return NONE if value is None else min(value, MAX)
+def _or_none(value: object) -> int:
+    if not isinstance(value, int) or value is True or value is False or value < 0:
+        return NONE
+    return min(MAX, value)
 
 
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
+def _or_nan(value: object) -> float:
+    """Return a number that is not negative; attributes of other types are none."""
+    if not isinstance(value, int | float) or value is True or value is False or value < 0:
+        return math.nan
+    return value

@@ -6,12 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from hotspan.analysis import form_sums
 from hotspan.analysis.call_table import NO_REQUEST, CallTable
 from hotspan.analysis.calls import Calls, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
-from hotspan.analysis.columns import longs
+from hotspan.analysis.columns import longs, total
 from hotspan.analysis.critical_path import Segment, critical_path
 from hotspan.analysis.engine import EngineJoin, account_in_response
+from hotspan.analysis.forms import Forms
 from hotspan.analysis.gaps import Gaps
 from hotspan.analysis.generation import ModelCall
 from hotspan.analysis.patterns.collector import PatternCollector
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator, Sequence
 
+    from hotspan.analysis.columns import Longs
     from hotspan.tracer.record import Attributes, Resource, SpanRecord, Trace
 
 _CANCELLED: frozenset[Outcome] = frozenset({"cancelled", "abandoned", "interrupted"})
@@ -40,6 +45,12 @@ class SelfTimes:
 
     first: tuple[int, int] | None = None  # start and self time, ns
     later_ns: array[int] = field(default_factory=longs)
+
+    def add_all(self, starts_ns: Longs, self_ns: Longs) -> None:
+        """Take in some calls at once."""
+        first = int(np.lexsort((self_ns, starts_ns))[0])
+        self.later_ns.frombytes(np.delete(self_ns, first).tobytes())
+        self.add(int(starts_ns[first]), int(self_ns[first]))
 
     def add(self, start_ns: int, self_ns: int) -> None:
         """Take in one call; they come in any order."""
@@ -69,15 +80,28 @@ class StageTotals:
     def add_call(self, span: SpanRecord, self_ns: int) -> None:
         """Count one call, as it was measured, and its self time."""
         outcome = outcome_of(span)
-        self.n_calls += 1
+        self._count(outcome, 1)
         self.busy_ns += span.duration_ns
         if outcome == "ok":
             self.durations_ns.append(span.duration_ns)
             self.self_times_of.setdefault(span.name, SelfTimes()).add(span.start_ns, self_ns)
-        elif outcome in _CANCELLED:
-            self.n_cancelled += 1
-        else:
-            self.n_errors += 1
+
+    def add_calls(
+        self, name: str, outcome: Outcome, starts_ns: Longs, durations_ns: Longs, self_ns: Longs
+    ) -> None:
+        """Count calls of one name and outcome, each as `add_call` does."""
+        self._count(outcome, len(starts_ns))
+        self.busy_ns += total(durations_ns)
+        if outcome == "ok":
+            self.durations_ns.frombytes(durations_ns.tobytes())
+            self.self_times_of.setdefault(name, SelfTimes()).add_all(starts_ns, self_ns)
+
+    def _count(self, outcome: Outcome, n_calls: int) -> None:
+        self.n_calls += n_calls
+        if outcome in _CANCELLED:
+            self.n_cancelled += n_calls
+        elif outcome != "ok":
+            self.n_errors += n_calls
 
 
 @dataclass(slots=True)
@@ -87,10 +111,10 @@ class Writers:
     n_spans_of: Counter[int] = field(default_factory=Counter)  # id of a resource -> its spans
     resources: dict[int, Resource] = field(default_factory=dict)  # keeps them alive: their ids are keys
 
-    def add(self, span: SpanRecord) -> None:
-        """Count one span for its writer."""
+    def add(self, span: SpanRecord, n_spans: int = 1) -> None:
+        """Count spans for the writer of one of them."""
         key = id(span.resource)
-        self.n_spans_of[key] += 1
+        self.n_spans_of[key] += n_spans
         self.resources.setdefault(key, span.resource)
 
     def values(self, key: str) -> list[object]:
@@ -132,6 +156,8 @@ class Collector:
     twins: TwinFilter = field(default_factory=TwinFilter)
     engines: EngineJoin = field(default_factory=EngineJoin)
     warnings: list[str] = field(default_factory=list)
+    forms: Forms | None = field(default_factory=Forms)  # None: every trace goes the long way
+    _n_waiting: int = 0  # traces with a form that are not yet summed
 
     @property
     def n_requests(self) -> int:
@@ -139,7 +165,13 @@ class Collector:
         return self.request_outcomes.total()
 
     def add(self, trace: Trace) -> None:
-        """Take in one trace; it may wait for others in which its model call is written too."""
+        """Take in one trace; it may wait for others: of its form, or with its model call in them too."""
+        if self.forms is not None and (matched := self.forms.match(trace)) and not self.twins.has_others:
+            form_sums.add_matched(self, matched)
+            self._n_waiting += 1
+            if self._n_waiting >= form_sums.BATCH:
+                self._sum_forms()
+            return
         tree, repairs = repair(trace)
         for laid in self.twins.put(Laid(tree, repairs, calls_of(tree))):
             self._add(laid)
@@ -148,6 +180,13 @@ class Collector:
         """Take in what still waits; call it after the last trace."""
         for laid in self.twins.rest():
             self._add(laid)
+        self._sum_forms()
+
+    def _sum_forms(self) -> None:
+        if self.forms is not None:
+            for form in self.forms.known.values():
+                form_sums.sum_form(self, form)
+        self._n_waiting = 0
 
     def _add(self, laid: Laid) -> None:
         tree, repairs, calls = laid
@@ -168,12 +207,21 @@ class Collector:
         for index, span in enumerate(tree.spans):
             stage = calls.stages[index]
             if stage is not None and calls.is_call(index) and _counts(tree, calls, index):
-                self._totals(stage).add_call(span, call_self_ns[index])
+                self.totals(stage).add_call(span, call_self_ns[index])
         request_of: dict[int, int] = {}
         for root in roots:
             request_of.update(self._add_request(tree, calls, root, own_ns, model_calls))
         for top, call in model_calls.items():
             self.add_call(call, request_of.get(top, NO_REQUEST))
+
+    def add_root(self, root: SpanRecord, spans: Sequence[SpanRecord]) -> Outcome:
+        """Count one request of these spans, and return how it ended."""
+        outcome = outcome_of(root)
+        self.request_outcomes[outcome] += 1
+        self.weights.add(root, outcome)
+        self.n_request_spans += len(spans)
+        self.n_request_chunks += sum(_n_chunks(span.attributes) for span in spans)
+        return outcome
 
     def add_call(self, call: ModelCall, request: int) -> None:
         """Take in one model call, when everything is known of it that its own trace says."""
@@ -190,7 +238,8 @@ class Collector:
                 self.repairs[entry.name] += value
         self.warnings.extend(repairs.warnings)
 
-    def _totals(self, stage: str) -> StageTotals:
+    def totals(self, stage: str) -> StageTotals:
+        """Return the sums of one stage."""
         totals = self.stages.get(stage)
         if totals is None:
             totals = self.stages[stage] = StageTotals()
@@ -215,12 +264,8 @@ class Collector:
     ) -> dict[int, int]:
         """Take in one request; return the row of it for each of its model calls."""
         below = tree.below(root)
-        outcome = outcome_of(tree.spans[root])
-        self.request_outcomes[outcome] += 1
-        self.weights.add(tree.spans[root], outcome)
+        outcome = self.add_root(tree.spans[root], [tree.spans[index] for index in below])
         self.request_ns += tree.duration_ns(root)
-        self.n_request_spans += len(below)
-        self.n_request_chunks += sum(_n_chunks(tree.spans[index].attributes) for index in below)
         if outcome == "ok":
             self.request_durations_ns.append(tree.duration_ns(root))
             self.halvings.add(timeline_of(tree, calls, root))
@@ -249,7 +294,7 @@ class Collector:
             if name == UNATTRIBUTED:
                 self.unattributed_ns += ns
             else:
-                self._totals(name).critical_ns += ns
+                self.totals(name).critical_ns += ns
         return path_ns
 
     def _add_stages(self, tree: Tree, calls: Calls, below: Sequence[int], own_ns: Sequence[int]) -> None:
@@ -258,11 +303,11 @@ class Collector:
             stage = calls.stages[index]
             if stage is None:
                 continue
-            self._totals(stage).self_ns += own_ns[index]
+            self.totals(stage).self_ns += own_ns[index]
             if calls.is_call(index):
                 intervals.setdefault(stage, []).append((tree.starts[index], tree.ends[index]))
         for stage, covered in intervals.items():
-            totals = self._totals(stage)
+            totals = self.totals(stage)
             totals.wall_ns += union_ns(covered)
             totals.calls_per_request.append(len(covered))
 

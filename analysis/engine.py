@@ -167,7 +167,7 @@ def _names(call: ModelCall) -> Iterator[tuple[str, str]]:
 
     vLLM makes the one of the other: `chatcmpl-` and the header, for chat.
     """
-    for span in (call.span, *call.attempts):
+    for span in call.attempts if call.is_one_span else (call.span, *call.attempts):
         for key in (semconv.RESPONSE_ID, semconv.REQUEST_ID_HEADER):
             value = span.attributes.get(key)
             for name in value if isinstance(value, list | tuple) else (value,):

@@ -55,7 +55,7 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         overhead_per_span_ns=per_span,
         overhead_per_chunk_ns=per_chunk,
         overhead_ratio=_overhead_ratio(collector, per_span, per_chunk),
-        services=tuple(str(value) for value in collector.writers.values(semconv.SERVICE_NAME)),
+        services=tuple(sorted(str(value) for value in collector.writers.values(semconv.SERVICE_NAME))),
         engines=collector.calls.engines.known(),
         models=collector.calls.models.known(),
         warnings=tuple([*seen.warnings, *collector.warnings, *_warnings(collector, seen)][:_MAX_WARNINGS]),

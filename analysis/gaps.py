@@ -28,12 +28,16 @@ class Gaps:
 
     def add(self, tree: Tree, calls: Calls) -> None:
         """Take in one trace."""
+        self.add_stages(calls, 1)
         self.n_guessed += len(calls.guessed)
         for index in calls.guessed:
             if len(self._names) < _MOST_NAMES:
                 self._names[tree.spans[index].name[:_MOST_LETTERS]] = None
-        self.n_agents += calls.stages.count(semconv.AGENT)
-        self.n_model_spans += calls.stages.count(semconv.GENERATION)
+
+    def add_stages(self, calls: Calls, n_traces: int) -> None:
+        """Take in the stages of traces that have the same."""
+        self.n_agents += calls.stages.count(semconv.AGENT) * n_traces
+        self.n_model_spans += calls.stages.count(semconv.GENERATION) * n_traces
 
     def warnings(self) -> Iterator[str]:
         """Yield what the report has to say before its figures."""

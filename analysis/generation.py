@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.classify import Outcome, outcome_of
-from hotspan.analysis.phases import is_disordered
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from hotspan.analysis.engine import EngineAccount
-    from hotspan.tracer.record import SpanRecord
+    from hotspan.tracer.record import Attributes, SpanRecord
 
-_NS_PER_S = 1_000_000_000
-_STATUSES = ("ok", "error", "truncated", "cancelled", "abandoned")
-_MIN_TOKENS = 2  # for a time per token after the first
+TOKENS: Final = (
+    semconv.INPUT_TOKENS,
+    semconv.CACHED_TOKENS,
+    semconv.OUTPUT_TOKENS,
+    semconv.REASONING_TOKENS,
+)
+_MIN_TOKENS: Final = 2  # for a time per token after the first
 
 
 @dataclass(slots=True)
@@ -27,6 +30,7 @@ class ModelCall:
     attempts: list[SpanRecord]  # innermost spans in order of start; at least one
     critical_ns: int = 0  # of the request's critical path, in this call
     engine: EngineAccount | None = None
+    _tokens: dict[str, int | None] | None = None
 
     @property
     def last(self) -> SpanRecord:
@@ -34,14 +38,21 @@ class ModelCall:
         return self.attempts[-1]
 
     @property
+    def is_one_span(self) -> bool:
+        """Whether the call is one span, with nothing inside."""
+        return self.attempts[0] is self.span
+
+    @property
     def outcome(self) -> Outcome:
         """How the call ended, for its caller; a wrapper that hides its attempt's failure does not mend it."""
         outcome = outcome_of(self.span)
-        return outcome if outcome != "ok" else outcome_of(self.last)
+        return outcome if outcome != "ok" or self.is_one_span else outcome_of(self.last)
 
     @property
     def n_attempts(self) -> int:
         """Innermost spans, or the HTTP attempts that they recorded."""
+        if self.is_one_span:
+            return number(self.span, semconv.ATTEMPTS) or 1
         return sum(max(1, number(span, semconv.ATTEMPTS) or 1) for span in self.attempts)
 
     @property
@@ -50,33 +61,42 @@ class ModelCall:
         return self.total(semconv.INPUT_TOKENS)
 
     def total(self, key: str) -> int | None:
-        """Return a token count over all attempts; where these say none, what the outermost span says."""
+        """Return one of `TOKENS` over all attempts; where these say none, what the outermost span says."""
+        return self.tokens()[key]
+
+    def tokens(self) -> dict[str, int | None]:
+        """Return all of `TOKENS`."""
+        if self._tokens is None:
+            count = self._of_one_span if self.is_one_span else self._of_attempts
+            self._tokens = {key: count(key) for key in TOKENS}
+        return self._tokens
+
+    def _of_one_span(self, key: str) -> int | None:
+        return number(self.span, key)
+
+    def _of_attempts(self, key: str) -> int | None:
         inner = [n for span in self.attempts if (n := number(span, key)) is not None]
         return sum(inner) if inner else number(self.span, key)
 
 
-def tpot_ns(call: ModelCall) -> float | None:
+def tpot_ns(attributes: Attributes, first: int, last: int, n_tokens: int) -> float | None:
     """Return the time per output token after the first, above 0.
 
     `None` for fewer than two tokens, for unknown stamps, and where all tokens have one stamp: they came in
     one piece, and nothing tells how long one took.
+
+    Args:
+        attributes: Of the attempt that answered.
+        first: Its stamp of the first token, ns; negative for none, as the two below.
+        last: That of the last one.
+        n_tokens: Output tokens.
     """
-    tpot = _stated_tpot_ns(call)
-    return tpot if tpot is not None and tpot > 0 else None
-
-
-def _stated_tpot_ns(call: ModelCall) -> float | None:
-    span = call.last
-    if is_disordered(span.attributes):
+    if 0 <= last < first:
         return None
-    measured = span.attributes.get(semconv.TPOT_NS)
-    if isinstance(measured, int | float) and not isinstance(measured, bool):
-        return measured
-    first, last = number(span, semconv.TTFT_NS), number(span, semconv.LAST_TOKEN_NS)
-    n_tokens = number(span, semconv.OUTPUT_TOKENS) or 0
-    if first is None or last is None or n_tokens < _MIN_TOKENS:
-        return None
-    return (last - first) / (n_tokens - 1)
+    tpot = attributes.get(semconv.TPOT_NS)
+    if isinstance(tpot, bool) or not isinstance(tpot, int | float):
+        tpot = (last - first) / (n_tokens - 1) if min(first, last) >= 0 and n_tokens >= _MIN_TOKENS else 0
+    return tpot if tpot > 0 else None
 
 
 def chunk_gaps(call: ModelCall) -> list[float]:

@@ -69,7 +69,7 @@ class Evidence:
     overhead_per_span_ns: float | None = None  # the writer's own measure of one span, on the traced thread
     overhead_per_chunk_ns: float | None = None  # the same of one item of a traced stream
     overhead_ratio: float | None = None  # these times the spans and the chunks, over the time of the requests
-    services: tuple[str, ...] = ()  # service.name of every writer
+    services: tuple[str, ...] = ()  # service.name of every writer, sorted
     engines: tuple[str, ...] = ()  # vllm, transformers, …: what answered the model calls
     models: tuple[str, ...] = ()  # names of the models that answered
     warnings: tuple[str, ...] = ()

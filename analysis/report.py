@@ -91,7 +91,7 @@ def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEF
         collector.add(trace)
         if grouping is not None:
             grouping.add(trace)
-    report = _compose(collector, getattr(traces, "evidence", None), tail)
+    report = compose(collector, getattr(traces, "evidence", None), tail)
     if grouping is not None:
         report = replace(report, groups=_groups(grouping, traces, tail))
     return _as_selected(report, traces)
@@ -103,16 +103,17 @@ def _as_selected(report: Report, traces: Iterable[Trace]) -> Report:
 
 def _groups(grouping: Grouping, traces: Iterable[Trace], tail: float) -> Groups:
     reports = tuple(
-        (value, _as_selected(_compose(collector, None, tail), traces))
+        (value, _as_selected(compose(collector, None, tail), traces))
         for value, collector in grouping.groups()
     )
     return Groups(grouping.attribute, reports, grouping.n_other_values)
 
 
-def _compose(collector: Collector, read: object, tail: float) -> Report:
+def compose(collector: Collector, read: object, tail: float) -> Report:
     """Return the report on what was collected; `read` is what a reader saw beside the traces."""
     collector.finish()
     collector.engines.finish(collector.calls)
+    collector.calls.settle()
     telemetry = telemetry_of(getattr(read, "metrics", ()))
     rows = phase_rows(collector.calls, collector.request_ns)
     phases = run_phases(rows, telemetry.engines, collector.calls)

@@ -96,6 +96,12 @@ class RequestTable:
         self.busy_ns.append(sum(end - start for start, end in request.intervals))
         self.add_counts(request)
 
+    def add_no_times(self) -> None:
+        """Leave room for what depends on a request's times."""
+        for column in (self.depth, self.wall_ns, self.busy_ns):
+            column.append(0)
+        self.time_ratio.append(math.nan)
+
     def add_counts(self, request: RequestCalls) -> None:
         """Take in what does not depend on the request's times."""
         self.n_calls.append(len(request.calls))

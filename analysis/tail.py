@@ -104,15 +104,30 @@ class RequestRows:
 
     def add(self, start_ns: int, duration_ns: int, path_ns: Mapping[str, int], *, succeeded: bool) -> None:
         """Take in one request and its critical-path time by stage."""
-        row = len(self.starts_ns)
+        row = self.begin(start_ns, duration_ns, succeeded=succeeded)
+        for stage, ns in path_ns.items():
+            rows, times = self._path(stage)
+            rows.append(row)
+            times.append(ns)
+
+    def begin(self, start_ns: int, duration_ns: int, *, succeeded: bool) -> int:
+        """Take in one request without its path, and return its row."""
         self.starts_ns.append(start_ns)
         self.durations_ns.append(duration_ns)
         self.has_succeeded.append(succeeded)
-        for stage, ns in path_ns.items():
-            if stage not in self.path_rows:
-                self.path_rows[stage], self.path_ns[stage] = array("q"), array("q")
-            self.path_rows[stage].append(row)
-            self.path_ns[stage].append(ns)
+        return len(self.starts_ns) - 1
+
+    def add_paths(self, stage: str, rows: Longs, path_ns: Longs) -> None:
+        """Take in the critical-path time of one stage in some requests, 0 where they did not wait for it."""
+        waited = path_ns > 0
+        if waited.any():
+            for column, values in zip(self._path(stage), (rows, path_ns), strict=True):
+                column.frombytes(values[waited].tobytes())
+
+    def _path(self, stage: str) -> tuple[array[int], array[int]]:
+        if stage not in self.path_rows:
+            self.path_rows[stage], self.path_ns[stage] = array("q"), array("q")
+        return self.path_rows[stage], self.path_ns[stage]
 
 
 def tail_of(
@@ -164,7 +179,7 @@ def _parts(
     whole = float(durations.sum()), float(durations[slow].sum())
     counts = len(durations), int(slow.sum())
     stages = {stage: _sums(rows, stage, slow) for stage in rows.path_rows}
-    for stage, sums in sorted(stages.items(), key=lambda item: -_grown(item[1], counts)):
+    for stage, sums in sorted(stages.items(), key=lambda item: (-_grown(item[1], counts), item[0])):
         yield _part(stage, None, sums, whole, counts)
         if stage == semconv.GENERATION:
             for phase, of_phase in sorted(phases.items(), key=lambda item: -_grown(item[1], counts)):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hotspan.analysis.repair import Repairs
-    from hotspan.tracer.record import Resource
+    from hotspan.tracer.record import Resource, SpanRecord
 
-_STAGES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
+STAGES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
 _STEP_NS: Final = 250_000_000  # two writers' starts of one call lie no further apart than this
 _NEAR_NS: Final = 50_000_000  # nor do its borders, where neither span lies within the other
 _NEAR_RATIO: Final = 0.1  # of the call's duration, where that is less
@@ -31,6 +31,7 @@ _AT_LEAST_NS: Final = 5_000_000
 # Of the outer span, what an inner one takes that is the same call: where both tell the same tokens, and
 # where neither tells any.  A call that failed may have failed at once, in a wrapper that took its time.
 _MOST_OF_IT: Final = {True: 0.5, False: 0.8}
+_OWN: Final = {semconv.SCOPE_NAME}
 _WINDOW: Final = 20_000  # calls that are remembered
 _HELD: Final = 1_000  # traces of one call that wait for a twin with a parent
 
@@ -97,10 +98,24 @@ class TwinFilter:
     _order: deque[tuple[_Key, _Call]] = field(default_factory=deque)
     _held: dict[int, Laid] = field(default_factory=dict)
     _n_held: int = 0
+    _own: deque[tuple[str, SpanRecord]] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    has_others: bool = False  # calls of other writers than Hotspan were seen
+
+    def pass_by(self, stage: str, span: SpanRecord) -> None:
+        """Take a call of Hotspan's own, written as one span; only while `has_others` is not true.
+
+        Two of one writer are never twins, so that such calls matter only once another writer's comes.
+        """
+        self._own.append((stage, span))
 
     def put(self, laid: Laid) -> Iterator[Laid]:
         """Take a trace; yield those that are now ready, which may be others."""
         found = list(_calls(laid))
+        if found and not self.has_others and any(call.scopes != _OWN for _, _, call in found):
+            self.has_others = True
+            for stage, span in self._own:
+                self._remember(*_call_of(stage, [span], span))
+            self._own.clear()
         is_alone = bool(found) and _is_alone(laid)
         twins: set[int] = set()
         for top, key, call in found:
@@ -156,35 +171,38 @@ def _calls(laid: Laid) -> Iterator[tuple[int, _Key, _Call]]:
     tree, calls = laid.tree, laid.calls
     members: dict[int, list[int]] = {}
     for index, top in enumerate(calls.tops):
-        if calls.stages[index] in _STAGES:
+        if calls.stages[index] in STAGES:
             members.setdefault(top, []).append(index)
     for top, inside in members.items():
-        tokens = [_last(tree, inside, key) for key in (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS)]
-        span = tree.spans[top]
-        key = (calls.stages[top] or "", tokens[0], tokens[1], span.start_ns // _STEP_NS)
         yield (
             top,
-            key,
-            _Call(
-                start_ns=span.start_ns,
-                end_ns=span.start_ns if span.end_ns is None else span.end_ns,
-                models=_models(tree, inside),
-                resource=span.resource,
-                scopes={tree.spans[index].scope.name for index in inside},
-                has_failed=any(outcome_of(tree.spans[index]) == "error" for index in inside),
-                has_tokens=tokens != [None, None],
-            ),
+            *_call_of(calls.stages[top] or "", [tree.spans[index] for index in inside], tree.spans[top]),
         )
 
 
-def _last(tree: Tree, inside: Sequence[int], key: str) -> int | None:
-    found = [value for index in inside if isinstance(value := tree.spans[index].attributes.get(key), int)]
+def _call_of(stage: str, inside: Sequence[SpanRecord], top: SpanRecord) -> tuple[_Key, _Call]:
+    """Return a model call of these spans, and where to look for a twin of it."""
+    tokens = [_last(inside, key) for key in (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS)]
+    call = _Call(
+        start_ns=top.start_ns,
+        end_ns=top.start_ns if top.end_ns is None else top.end_ns,
+        models=_models(inside),
+        resource=top.resource,
+        scopes={span.scope.name for span in inside},
+        has_failed=any(outcome_of(span) == "error" for span in inside),
+        has_tokens=tokens != [None, None],
+    )
+    return (stage, tokens[0], tokens[1], top.start_ns // _STEP_NS), call
+
+
+def _last(inside: Sequence[SpanRecord], key: str) -> int | None:
+    found = [value for span in inside if isinstance(value := span.attributes.get(key), int)]
     return found[-1] if found else None
 
 
-def _models(tree: Tree, inside: Sequence[int]) -> frozenset[str]:
+def _models(inside: Sequence[SpanRecord]) -> frozenset[str]:
     keys = (semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL)
-    values = (tree.spans[index].attributes.get(key) for index in inside for key in keys)
+    values = (span.attributes.get(key) for span in inside for key in keys)
     # LiteLLM's `openai/gpt-…` is the model that its client calls `gpt-…`.
     return frozenset(value.rpartition("/")[2] for value in values if isinstance(value, str) and value)
 
@@ -206,7 +224,7 @@ def _is_one_process(one: Resource, other: Resource) -> bool:
 def _is_alone(laid: Laid) -> bool:
     """Return whether the trace is one model call and nothing else."""
     roots = [index for index, parent in enumerate(laid.tree.parents) if parent == NO_PARENT]
-    if len(roots) != 1 or laid.calls.stages[roots[0]] not in _STAGES:
+    if len(roots) != 1 or laid.calls.stages[roots[0]] not in STAGES:
         return False
     return all(
         stage is None or laid.calls.tops[index] == roots[0] for index, stage in enumerate(laid.calls.stages)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from hotspan.analysis.call_table import CallTable
     from hotspan.analysis.calls import Calls
+    from hotspan.analysis.columns import Longs
     from hotspan.analysis.critical_path import Segment
+    from hotspan.analysis.forms import Form
     from hotspan.analysis.generation import ModelCall
     from hotspan.analysis.request_table import RequestTable
     from hotspan.analysis.tree import Tree
@@ -45,6 +47,11 @@ class PatternCollector:
         self._runs.add(tree, calls, below, path)
         self._repeats.add(tree, calls, below, path)
         self._stalls.add(tree, calls, below)
+
+    def add_form(self, form: Form, starts: Longs, ends: Longs) -> None:
+        """Take in the requests of one form, in which nothing repeats; a row of starts and of ends each."""
+        self._repeats.pass_over(len(starts))
+        self._stalls.add_form(form, starts, ends)
 
     def result(self, calls: CallTable, requests: RequestTable) -> Patterns:
         """Return the patterns; the model calls are all of the run, and those of its requests."""

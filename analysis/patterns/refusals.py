@@ -24,6 +24,8 @@ _FAILED_FROM: Final = 400
 def refusals_of(call: ModelCall) -> Iterator[str]:
     """Yield why each failed attempt of a call failed: `429`, `503`, `ConnectError`, …; nothing unknown."""
     for span in call.attempts:
+        if not span.events and span.status != "error" and _status(span.attributes) is None:
+            continue
         failed = [event for event in span.events if event.name == semconv.ATTEMPT_EVENT]
         accounts = [event.attributes for event in failed]
         if not failed and (span.status == "error" or _status(span.attributes) is not None):

@@ -38,7 +38,7 @@ _OUTPUTS: Final = (
     semconv.LANGFUSE_OUTPUT,
     semconv.MLFLOW_OUTPUTS,
 )
-_INPUT_SET: Final = frozenset(_INPUTS)
+INPUTS: Final = frozenset(_INPUTS)
 _MAX_KNOWN: Final = 100_000  # inputs that are remembered
 
 
@@ -63,7 +63,7 @@ class RepeatCollector:
         self._n_requests += 1
         for index in below:
             span = tree.spans[index]
-            if not calls.is_call(index) or _INPUT_SET.isdisjoint(span.attributes):
+            if not calls.is_call(index) or INPUTS.isdisjoint(span.attributes):
                 continue
             stage = str(calls.stages[index])
             if stage in semconv.ENVELOPES or outcome_of(span) != "ok":
@@ -71,6 +71,10 @@ class RepeatCollector:
             totals = self._totals.setdefault((stage, span.name), _Totals())
             totals.n_known += 1
             self._compare(totals, _key(stage, span.name, span.attributes), tree, index, path)
+
+    def pass_over(self, n_requests: int) -> None:
+        """Count requests without a call whose input was recorded."""
+        self._n_requests += n_requests
 
     def result(self) -> tuple[Repeat, ...]:
         """Return what was repeated, the most time first."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hotspan.analysis.calls import Calls
     from hotspan.analysis.patterns.path import OnPath
     from hotspan.analysis.tree import Tree
+    from hotspan.tracer.record import SpanRecord
 
 # One model call answers the other, and steps follow each other on purpose.
 _DEPENDENT: Final = semconv.ENVELOPES | {semconv.GENERATION, semconv.CONTEXT_ASSEMBLY}
@@ -89,6 +90,15 @@ class RunCollector:
             semconv.OPENINFERENCE_SECOND_TEXT in tree.spans[index].attributes for index in run
         )
         totals.requests.add(hash((tree.trace_id, root)))
+
+
+def may_run(spans: Sequence[SpanRecord], calls: Calls) -> bool:
+    """Return whether two calls of a request could follow each other as in a run, whatever their times."""
+    for siblings in calls.staged_children:
+        kinds = [(calls.stages[index], spans[index].name) for index in siblings]
+        if any(kinds.count(kind) > 1 and kind[0] not in _DEPENDENT for kind in kinds):
+            return True
+    return False
 
 
 def _runs(tree: Tree, calls: Calls, siblings: Sequence[int]) -> Iterator[list[int]]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from hotspan.analysis.calls import Calls
+    from hotspan.analysis.columns import Longs
+    from hotspan.analysis.forms import Form
     from hotspan.analysis.tree import Tree
     from hotspan.tracer.record import Resource
 
@@ -66,6 +68,20 @@ class StallCollector:
             process.starts.append(starts[index])
             process.ends.append(ends[index])
             process.kinds.append(-1 if children[index] else self._kind(calls, index, span.name))
+
+    def add_form(self, form: Form, starts: Longs, ends: Longs) -> None:
+        """Take in the requests of one form; a row of starts and of ends each."""
+        n, n_spans = starts.shape
+        n_left = max(0, min(n, (_MAX_SPANS - self._n_spans) // n_spans))
+        self._n_spans += n * n_spans
+        requests_ns = (ends[:n_left, 0] - starts[:n_left, 0]).sum()
+        self._process(form.spans[0].resource).request_ns += int(requests_ns)
+        for index, span in enumerate(form.spans):
+            process = self._process(span.resource)
+            process.starts.frombytes(starts[:n_left, index].tobytes())
+            process.ends.frombytes(ends[:n_left, index].tobytes())
+            kind = -1 if form.children[index] else self._kind(form.calls, index, span.name)
+            process.kinds.extend([kind] * n_left)
 
     def result(self) -> tuple[Stall, ...]:
         """Return what each stage's calls saw of the others; empty where no two requests overlapped."""

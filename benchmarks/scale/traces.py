@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hotspan.exporters import otlp_json
+from hotspan.exporters import otlp_lines
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Resource, Scope, SpanRecord
 
@@ -44,9 +44,9 @@ def write(path: Path, n_spans: int, *, seed: int = 1) -> None:
         for span in _mixed(n_spans // SPANS_PER_REQUEST, random.Random(seed)):  # noqa: S311 - no secret
             batch.append(span)
             if len(batch) == _SPANS_PER_LINE:
-                file.writelines(otlp_json.lines(batch))
+                file.writelines(otlp_lines.lines(batch))
                 batch.clear()
-        file.writelines(otlp_json.lines(batch))
+        file.writelines(otlp_lines.lines(batch))
 
 
 def _mixed(n_requests: int, rng: random.Random) -> Iterator[SpanRecord]:
