@@ -344,7 +344,7 @@ def _bears_other_token(delta: object) -> bool:
 
 
 def _is_error(item: object) -> bool:
-    if not isinstance(item, Mapping):
+    if type(item) is not dict and not isinstance(item, Mapping):  # the first is a tenth of the second
         return False
     return bool(item.get("error")) or item.get("object") == "error" or item.get("type") == "error"
 
