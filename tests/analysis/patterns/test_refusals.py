@@ -1,0 +1,57 @@
+"""Why attempts failed, as their writers say it."""
+
+from __future__ import annotations
+
+import pytest
+from made_traces import answer, request
+
+from hotspan.analysis import analyse
+from hotspan.tracer import semconv
+from hotspan.tracer.record import Event
+
+
+def failed(**why):
+    """The event of a failed attempt."""
+    return Event(semconv.ATTEMPT_EVENT, 0, {semconv.ATTEMPT_NUMBER: 1, **why})
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        pytest.param(answer(0, 9), {}, id="none-failed"),
+        pytest.param(
+            answer(0, 9, events=(failed(**{semconv.HTTP_STATUS: 429}), failed(**{semconv.HTTP_STATUS: 503}))),
+            {"429": 1, "503": 1},
+            id="each-attempt-once",
+        ),
+        pytest.param(
+            answer(0, 9, status="error", attributes={semconv.HTTP_STATUS: 503}), {"503": 1}, id="on-the-span"
+        ),
+        pytest.param(
+            answer(
+                0,
+                9,
+                status="error",
+                attributes={semconv.HTTP_STATUS: 429},
+                events=(failed(**{semconv.HTTP_STATUS: 429}),),
+            ),
+            {"429": 1},
+            id="said-twice-counted-once",
+        ),
+        pytest.param(
+            answer(0, 9, status="error", attributes={semconv.ERROR_TYPE: "openai.RateLimitError"}),
+            {"429": 1},
+            id="by-the-name-of-the-exception",
+        ),
+        pytest.param(
+            answer(0, 9, events=(failed(**{semconv.ERROR_TYPE: "ConnectTimeout"}),)),
+            {"ConnectTimeout": 1},
+            id="no-status",
+        ),
+        pytest.param(answer(0, 9, attributes={semconv.HTTP_STATUS: 200}), {}, id="a-200-is-no-refusal"),
+        pytest.param(answer(0, 9, status="error"), {}, id="nothing-said"),
+    ],
+)
+def test_reasons(call, expected):
+    """Statuses as they are, exceptions by the status that they stand for."""
+    assert analyse([request(1, 10, call)]).patterns.refusals == expected
