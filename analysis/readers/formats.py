@@ -96,6 +96,9 @@ class _Text:
         self._source = source
         self._warn = warn
         self._is_lines = _has_lines(source)
+        self._looked_at: tuple[Document, Sequence[Any]] | None = (
+            None  # what told the dialect: a file may be one
+        )
 
     def items(self) -> Iterator[Item]:
         documents = (
@@ -144,6 +147,7 @@ class _Text:
             if sniff.is_otlp(value):
                 return None, ""
             if dialect := sniff.dialect_of(value):
+                self._looked_at = document, parsed
                 return dialect, ""
         other = next(filter(None, map(sniff.other_format, parsed)), None)
         return None, f"JSON of {other or 'no known trace format'}"
@@ -160,12 +164,16 @@ class _Text:
         return TraceFileError(msg)
 
     def _parsed(self, documents: Iterable[Document], dialect: sniff.Dialect) -> Iterator[tuple[int, Any]]:
-        for document, value in self._each(documents, _parse):
+        for document, value in self._each(documents, self._values):
             found = sniff.dialect_of(value)
             if found is None or found.read is not dialect.read:
                 self._leave_out(document, f"not of {dialect.name}, as the rest of the file")
             else:
                 yield document.line, value
+
+    def _values(self, document: Document) -> Sequence[Any]:
+        looked_at, self._looked_at = self._looked_at, None
+        return looked_at[1] if looked_at and looked_at[0] is document else _parse(document)
 
     def _otlp(self, documents: Iterable[Document]) -> Iterator[Item]:
         decoder = otlp_json.Decoder()

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 WRAPPERS: Final = frozenset({b"resourceSpans", b"batches", b"resource_spans", b"data", b"traces", b"runs"})
 
-_TOKEN: Final = re.compile(rb'[\[\]{}]|"(?:[^"\\]++|\\.)*+"|"', re.DOTALL)
+# Strings and all else up to the next bracket, or to a string that goes on in what was not read yet.
+_BRACKET_AHEAD: Final = re.compile(rb'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+")*+[\[\]{}"]', re.DOTALL)
+_KEY: Final = re.compile(rb'"(\w+)"\s*:\s*\Z')
+_MAX_KEY: Final = 64
 _OPENING: Final = re.compile(rb"[\[{]")
 _NEXT_LINE: Final = re.compile(rb"\n[\[{]")
 _BETWEEN: Final = b" \t\r\n,\x1e\xef\xbb\xbf"  # also RFC 7464's separator and the byte order mark
@@ -68,7 +71,6 @@ class _Splitter:
         self._depth = 0
         self._levels = [0]  # the depths at which documents begin; the innermost array's is the last
         self._wrapper = ""
-        self._key = b""  # the latest string of a document's first level
         self._start: int | None = None  # of the document that is open
         self._between = 0  # end of the document before
 
@@ -155,25 +157,21 @@ class _Splitter:
 
     def _inside(self) -> Iterator[Document]:
         text = self._text
-        for match in _TOKEN.finditer(text, self._at):
-            start, end = match.span()
-            token = text[start]
-            if token == _QUOTE:
-                if end == start + 1:  # the string goes on in what was not read yet
-                    self._at = start
-                    return
-                if self._depth == self._levels[-1] + 1:
-                    self._key = text[start + 1 : end - 1]
-            elif token in (_BRACE, _BRACKET):
-                self._opens(token, start)
+        while match := _BRACKET_AHEAD.match(text, self._at):
+            at = match.end() - 1
+            token = text[at]
+            if token == _QUOTE:  # the string goes on in what was not read yet
+                return
+            self._at = at + 1
+            if token in (_BRACE, _BRACKET):
+                self._opens(token, at)
                 if self._depth > MAX_DEPTH:
                     return
             else:
-                self._at = self._between = end
-                yield from self._closes(end)
+                self._between = at + 1
+                yield from self._closes(at + 1)
                 if not self._depth:
                     return
-        self._at = len(text)
 
     def _opens(self, token: int, position: int) -> None:
         level = self._levels[-1]
@@ -182,11 +180,21 @@ class _Splitter:
                 self._levels.append(1)
             else:
                 self._start = position
-        elif self._depth == level + 1 and token == _BRACKET and not self._wrapper and self._key in WRAPPERS:
-            self._wrapper = self._key.decode()
+        elif (
+            self._depth == level + 1
+            and token == _BRACKET
+            and not self._wrapper
+            and (key := self._key(position))
+        ):
+            self._wrapper = key
             self._levels.append(self._depth + 1)
             self._start = None
         self._depth += 1
+
+    def _key(self, position: int) -> str:
+        """Return the key of the array that begins here, if it is one of `WRAPPERS`."""
+        found = _KEY.search(self._text, max(0, position - _MAX_KEY), position)
+        return found[1].decode() if found and found[1] in WRAPPERS else ""
 
     def _closes(self, end: int) -> Iterator[Document]:
         self._depth -= 1
