@@ -1,34 +1,44 @@
-"""Retries inside one model call: the HTTP spans below it, each an attempt."""
+"""Retries of one model call: HTTP requests below its span or, where there is none, one behind another."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.transport import endpoint_stage
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from hotspan.tracer.record import SpanRecord
+
+_MAX_PAUSE_NS: Final = 60_000_000_000  # between a request that failed and the one that is sent instead
 
 
 def with_attempts(spans: list[SpanRecord]) -> list[SpanRecord]:
     """Return the spans with the attempts and the back-off of each model call that was sent more than once."""
-    sent: dict[str, list[SpanRecord]] = {}
-    for span in spans:
-        if span.parent_id is not None and endpoint_stage(span) == semconv.GENERATION:
-            sent.setdefault(span.parent_id, []).append(span)
-    if all(len(attempts) == 1 for attempts in sent.values()):
+    sent: dict[str | None, list[int]] = {}
+    for index, span in enumerate(spans):
+        if endpoint_stage(span) == semconv.GENERATION:
+            sent.setdefault(span.parent_id, []).append(index)
+    several = {parent: requests for parent, requests in sent.items() if len(requests) > 1}
+    if not several:
         return spans
-    return [
-        _retried(span, attempts)
-        if len(attempts := sent.get(span.span_id, [])) > 1 and read(span).stage == semconv.GENERATION
-        else span
-        for span in spans
-    ]
+    calls = {
+        span.span_id: index
+        for index, span in enumerate(spans)
+        if span.span_id in several and read(span).stage == semconv.GENERATION
+    }
+    for parent, requests in several.items():
+        if parent in calls:
+            spans[calls[parent]] = _retried(spans[calls[parent]], [spans[index] for index in requests])
+        else:
+            _join_retries(spans, requests)
+    return spans
 
 
-def _retried(call: SpanRecord, attempts: list[SpanRecord]) -> SpanRecord:
+def _retried(call: SpanRecord, attempts: Sequence[SpanRecord]) -> SpanRecord:
     first, last = (chosen(span.start_ns for span in attempts) for chosen in (min, max))
     offset = max(last - call.start_ns, 0)
     found = {
@@ -42,3 +52,37 @@ def _retried(call: SpanRecord, attempts: list[SpanRecord]) -> SpanRecord:
         if isinstance(value, int) and value >= offset:
             found[key] = value - offset
     return call._replace(attributes={**call.attributes, **found})
+
+
+def _join_retries(spans: list[SpanRecord], requests: Sequence[int]) -> None:
+    """Make the last request of each call its span, from the start of the first one; the others are no calls.
+
+    POST  |--x    |--x         |--------|
+    call  |-----------------------------|
+    """
+    for chain in _chains(spans, requests):
+        if len(chain) > 1:
+            attempts = [spans[index] for index in chain]
+            whole = attempts[-1]._replace(start_ns=attempts[0].start_ns)
+            spans[chain[-1]] = _retried(whole, attempts)
+            for number, index in enumerate(chain[:-1], start=1):
+                said = {**spans[index].attributes, semconv.ATTEMPT_NUMBER: number}
+                spans[index] = spans[index]._replace(attributes=said)
+
+
+def _chains(spans: Sequence[SpanRecord], requests: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the requests of each call: one that follows a failed one to the same address is the same call."""
+    failed: dict[object, list[int]] = {}  # address -> the chain whose last request failed
+    for index in sorted(requests, key=lambda i: spans[i].start_ns):
+        span = spans[index]
+        address = span.attributes.get(semconv.URL) or span.attributes.get(semconv.URL_OLD)
+        chain = failed.pop(address, [])
+        if chain and not 0 <= span.start_ns - (spans[chain[-1]].end_ns or 0) <= _MAX_PAUSE_NS:
+            yield chain
+            chain = []
+        chain.append(index)
+        if span.status == "error":
+            failed[address] = chain
+        else:
+            yield chain
+    yield from failed.values()

@@ -52,6 +52,8 @@ def transport_reading(span: SpanRecord) -> Reading | None:
     """Return the reading of a transport's or a database's span; `None` where it is neither."""
     attributes = span.attributes
     if any(key in attributes for key in _TRANSPORT_KEYS):
+        if semconv.ATTEMPT_NUMBER in attributes:  # the call is the request that was sent instead
+            return NO_STAGE
         return Reading(stage, is_guess=True) if (stage := endpoint_stage(span)) else NO_STAGE
     if (system := _database(attributes)) is not None:
         reads = system.lower() in _VECTOR_STORES and _READS.search(words_of(span.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hotspan.analysis.dialects import translate
+from hotspan.analysis.dialects import read, translate
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Event, Scope
 from hotspan.tracer.testing import build_trace
@@ -82,6 +82,49 @@ def test_one_request_below_a_call_is_the_call():
     found = translated(("chat", 0, 100), ("p1", 10, 50, "chat"), attributes={"chat": CHAT, "p1": post})
 
     assert found["chat"].attributes == CHAT
+
+
+def test_requests_one_behind_another_are_one_call_where_no_client_is_traced():
+    """Each that failed is an attempt of the one that was sent instead; the next question is another call.
+
+    POST  |--x      |--x          |--------|      |----|
+    """
+    post = {"http.request.method": "POST", "url.full": "http://h/v1/chat/completions"}
+    found = translated(
+        ("ask", 0, 3000),
+        ("p1", 10, 50, "ask"),
+        ("p2", 500, 550, "ask"),
+        ("p3", 1400, 1600, "ask"),
+        ("p4", 2000, 2100, "ask"),
+        attributes=dict.fromkeys(("p1", "p2", "p3", "p4"), post),
+        status={"p1": "error", "p2": "error"},
+    )
+
+    assert [name for name, span in found.items() if read(span).stage == "generation"] == ["p3", "p4"]
+    assert (found["p3"].start_ns, found["p3"].end_ns) == (10 * MS, 1600 * MS)
+    assert found["p3"].attributes[semconv.ATTEMPTS] == 3
+    assert found["p3"].attributes[semconv.BACKOFF_NS] == 1390 * MS
+
+
+@pytest.mark.parametrize(
+    ("start", "path"),
+    [
+        pytest.param(40, "/v1/chat/completions", id="at-once"),
+        pytest.param(90, "/v2/completions", id="elsewhere"),
+    ],
+)
+def test_a_request_beside_a_failed_one_or_to_another_address_is_no_retry(start, path):
+    """Two calls that were made side by side are two."""
+    post = {"http.request.method": "POST", "url.full": "http://h/v1/chat/completions"}
+    found = translated(
+        ("ask", 0, 3000),
+        ("p1", 10, 50, "ask"),
+        ("p2", start, 200, "ask"),
+        attributes={"p1": post, "p2": post | {"url.full": f"http://h{path}"}},
+        status={"p1": "error"},
+    )
+
+    assert [name for name, span in found.items() if read(span).stage == "generation"] == ["p1", "p2"]
 
 
 def log(at, seconds, tokens):
