@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from hotspan.exporters.reports import figures
 from hotspan.exporters.reports.figures import counted
@@ -12,23 +12,41 @@ from hotspan.exporters.reports.request_view import RequestView, Root, roots_of, 
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from hotspan.tracer.record import Trace
 
 _TRACE_DIGITS = 32
 _LISTED = 10
+_AMBIGUOUS = 2  # traces that an id begins: more of them need not be held
 _SLOWEST = 100.0
 
 
-def choose(traces: Iterable[Trace], trace_id: str | None = None, percentile: float = _SLOWEST) -> RequestView:
+class Seen(NamedTuple):
+    """What is remembered of each request while the traces go by."""
+
+    duration_ns: int
+    trace_id: str
+    span_id: str  # of its root
+    is_partial: bool
+
+
+def choose(
+    traces: Iterable[Trace],
+    trace_id: str | None = None,
+    percentile: float = _SLOWEST,
+    *,
+    again: Callable[[], Iterable[Trace]] | None = None,
+) -> RequestView:
     """Return one request out of the traces.
 
     Args:
-        traces: What was read.
+        traces: What was read; read once.
         trace_id: The beginning of a trace's id, or a whole one; of several requests in that trace the longest
             is taken.  None for the request at `percentile`.
         percentile: In (0, 100], by nearest rank over all complete requests; 100 is the slowest.
+        again: Reads the same traces another time.  With it no more than one request is held at a time;
+            without it a percentile below 100 holds them all.
 
     Raises:
         UnusableTraceError: There is no request, none with that id, or several that begin with it.
@@ -37,47 +55,84 @@ def choose(traces: Iterable[Trace], trace_id: str | None = None, percentile: flo
     if not 0 < percentile <= _SLOWEST:
         msg = f"A percentile is above 0 and at most 100, not {percentile}."
         raise ConfigurationError(msg)
-    roots = [root for trace in traces for root in roots_of(trace)]
     if trace_id is not None:
-        return _by_id(roots, trace_id)
-    complete = sorted((root for root in roots if not root.is_partial), key=_order)
+        return _by_id(traces, trace_id)
+    holds_all = percentile < _SLOWEST and again is None
+    seen, held = _pass_by(traces, holds_all=holds_all)
+    complete = sorted(found for found in seen if not found.is_partial)
     if not complete:
-        _refuse("There is no complete request to show.", roots)
+        _refuse("There is no complete request to show.", seen)
     rank = max(1, math.ceil(percentile / _SLOWEST * len(complete)))
     which = "the slowest" if rank == len(complete) else f"at percentile {percentile:g}"
-    return view(complete[rank - 1], f"{which} of {counted(len(complete), 'request')}")
+    wanted = complete[rank - 1]
+    root = held.get(wanted) or _find(again() if again is not None else (), wanted)
+    return view(root, f"{which} of {counted(len(complete), 'request')}")
 
 
-def _order(root: Root) -> tuple[int, str]:
-    return root.duration_ns, root.tree.trace_id
+def _pass_by(traces: Iterable[Trace], *, holds_all: bool) -> tuple[list[Seen], dict[Seen, Root]]:
+    """Return what was seen, and the roots that are held: the slowest complete one, or all."""
+    seen: list[Seen] = []
+    held: dict[Seen, Root] = {}
+    slowest: Seen | None = None
+    for root in (root for trace in traces for root in roots_of(trace)):
+        found = _seen(root)
+        seen.append(found)
+        if holds_all:
+            held[found] = root
+        elif not found.is_partial and (slowest is None or found > slowest):
+            slowest, held = found, {found: root}
+    return seen, held
 
 
-def _by_id(roots: Sequence[Root], asked: str) -> RequestView:
+def _seen(root: Root) -> Seen:
+    span = root.tree.spans[root.index]
+    return Seen(root.duration_ns, root.tree.trace_id, span.span_id, root.is_partial)
+
+
+def _find(traces: Iterable[Trace], wanted: Seen) -> Root:
+    for trace in traces:
+        for root in roots_of(trace):
+            if _seen(root) == wanted:
+                return root
+    msg = "The file changed while it was read: try again when nobody writes to it."
+    raise UnusableTraceError(msg)
+
+
+def _by_id(traces: Iterable[Trace], asked: str) -> RequestView:
     prefix = asked.strip().lower().replace("-", "")
     padded = prefix.zfill(_TRACE_DIGITS)  # Jaeger leaves the zeros of 64-bit ids out
-    found = [root for root in roots if root.tree.trace_id.startswith(prefix) or root.tree.trace_id == padded]
-    ids = {root.tree.trace_id for root in found}
-    if not ids:
-        _refuse(f"No trace with an id that begins with {asked!r}.", roots)
-    if len(ids) > 1:
-        _refuse(f"{len(ids):,} traces have an id that begins with {asked!r}: give more of it.", found)
-    complete = [root for root in found if not root.is_partial] or found
+    seen: list[Seen] = []
+    matching: dict[str, list[Root]] = {}
+    for root in (root for trace in traces for root in roots_of(trace)):
+        seen.append(_seen(root))
+        trace_id = root.tree.trace_id
+        is_wanted = trace_id.startswith(prefix) or trace_id == padded
+        if is_wanted and (trace_id in matching or len(matching) < _AMBIGUOUS):
+            matching.setdefault(trace_id, []).append(root)
+    if not matching:
+        _refuse(f"No trace with an id that begins with {asked!r}.", seen)
+    if len(matching) > 1:
+        found = [one for one in seen if one.trace_id.startswith(prefix) or one.trace_id == padded]
+        n_traces = len({one.trace_id for one in found})
+        _refuse(f"{n_traces:,} traces have an id that begins with {asked!r}: give more of it.", found)
+    (roots,) = matching.values()
+    complete = [root for root in roots if not root.is_partial] or roots
     others = f"the longest of {len(complete)} in its trace" if len(complete) > 1 else "the one asked for"
-    return view(max(complete, key=_order), others)
+    return view(max(complete, key=_seen), others)
 
 
-def _refuse(what: str, roots: Sequence[Root]) -> NoReturn:
-    slowest = heapq.nlargest(_LISTED, roots, key=_order)
+def _refuse(what: str, seen: Sequence[Seen]) -> NoReturn:
+    slowest = heapq.nlargest(_LISTED, seen)
     lines = (
-        f"  {root.tree.trace_id}  {figures.duration(root.duration_ns)}{_partial(root)}" for root in slowest
+        f"  {found.trace_id}  {figures.duration(found.duration_ns)}{_partial(found)}" for found in slowest
     )
-    n_traces = len({root.tree.trace_id for root in roots})
+    n_traces = len({found.trace_id for found in seen})
     listed = "the slowest first" if n_traces > 1 else "this one"
-    here = f" Here {'are' if n_traces > 1 else 'is'} {counted(n_traces, 'trace')}, {listed}:" if roots else ""
+    here = f" Here {'are' if n_traces > 1 else 'is'} {counted(n_traces, 'trace')}, {listed}:" if seen else ""
     more = [f"  and {n_traces - _LISTED:,} more"] if n_traces > _LISTED else []
-    nothing = "" if roots else " No span in the input has a stage: was it recorded by an application?"
+    nothing = "" if seen else " No span in the input has a stage: was it recorded by an application?"
     raise UnusableTraceError("\n".join([what + here + nothing, *lines, *more]))
 
 
-def _partial(root: Root) -> str:
-    return "  partial: its root is missing" if root.is_partial else ""
+def _partial(found: Seen) -> str:
+    return "  partial: its root is missing" if found.is_partial else ""

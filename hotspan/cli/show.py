@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 import hotspan
+from hotspan.analysis.readers.source import STDIN
 from hotspan.cli.options import examples, format_option, wide_option
 from hotspan.cli.output import emit, screen
 from hotspan.cli.progress import reading
@@ -38,5 +41,7 @@ def show(file: str, trace: str | None, percentile: float | None, output_format: 
         msg = "TRACE and --percentile are two ways to choose a request: give one of them."
         raise click.UsageError(msg)
     with reading(file):
-        view = choose(hotspan.load(file), trace, 100 if percentile is None else percentile)
+        again = None if file == STDIN else partial(hotspan.load, file)
+        asked = 100 if percentile is None else percentile
+        view = choose(hotspan.load(file), trace, asked, again=again)
     emit(json.render_request(view) if output_format == "json" else waterfall.render(view, screen(wide=wide)))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from hotspan import UnusableTraceError
 from hotspan.exporters.reports.choose import choose
 from hotspan.testing import build_trace
+from hotspan.tracer.record import Trace
 
 ZERO_NS = 1_700_000_000 * 10**9
 
@@ -118,3 +121,43 @@ def test_the_longest_of_two_requests_in_one_trace():
     )
     view = choose([trace], "0")
     assert (view.name, view.why) == ("second", "the longest of 2 in its trace")
+
+
+class Again:
+    """Traces that can be read several times, and count how many of them somebody still holds."""
+
+    def __init__(self, traces):
+        self.traces, self.held, self.most_held, self.times = traces, weakref.WeakSet(), 0, 0
+
+    def __call__(self):
+        """Read them once more."""
+        self.times += 1
+        for trace in self.traces:
+            copy = Held(trace.trace_id, trace.spans)
+            self.held.add(copy)
+            yield copy
+            del copy
+            self.most_held = max(self.most_held, len(self.held))
+
+
+class Held(Trace):
+    """A trace to which there can be weak references."""
+
+    __slots__ = ("__weakref__",)
+
+
+@pytest.mark.parametrize(("percentile", "times"), [(100, 1), (50, 2)])
+def test_a_large_file_is_not_held(ten, percentile, times):
+    """The slowest needs one pass, another percentile two; one or two of many traces are held at a time."""
+    again = Again(ten)
+
+    view = choose(again(), percentile=percentile, again=again)
+
+    assert view.duration_ns == percentile * 1_000_000
+    assert (again.times, again.most_held <= 3) == (times, True)
+
+
+def test_a_file_that_changed_between_the_passes_is_refused(ten):
+    """The request that was chosen is not there any more."""
+    with pytest.raises(UnusableTraceError, match="changed while it was read"):
+        choose(ten, percentile=50, again=lambda: ten[:1])
