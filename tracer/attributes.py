@@ -16,6 +16,7 @@ from hotspan.tracer.record import NO_ATTRIBUTES
 MAX_ATTRIBUTES: Final = 256  # of one span
 MAX_PART_ATTRIBUTES: Final = 128  # of one event or link
 MAX_TEXT: Final = 131_072  # characters of one value; what is cut is said beside it
+MAX_NAME: Final = 1_024  # characters of the name of a stage, a span or an event
 MAX_ITEMS: Final = 1_024  # items of one list
 MAX_FLOATS: Final = 256  # a longer list of floats is an embedding: its shape is kept, its numbers are not
 MAX_NODES: Final = 4_096  # items of one value, all levels of nesting together
@@ -95,6 +96,11 @@ def key_text(key: object) -> str:
         return str(key)
     except Exception:  # noqa: BLE001 - a key must not break the program that uses it
         return UNREADABLE
+
+
+def text_of(value: object, most: int = MAX_TEXT) -> str:
+    """Return a message or a name as plain text of at most so many characters."""
+    return str.__getitem__(key_text(value), slice(most))
 
 
 def coerce(key: str, value: Any, beside: MutableMapping[str, Any]) -> Any:

@@ -9,7 +9,15 @@ import functools
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.attributes import MAX_ATTRIBUTES, finish, most_important, snapshot, snapshot_part
+from hotspan.tracer.attributes import (
+    MAX_ATTRIBUTES,
+    MAX_NAME,
+    finish,
+    most_important,
+    snapshot,
+    snapshot_part,
+    text_of,
+)
 from hotspan.tracer.faults import fault
 from hotspan.tracer.record import NO_ATTRIBUTES, Event, Link, Scope, SpanBatch, SpanRecord
 
@@ -62,7 +70,7 @@ class Extra:
             if name != semconv.EXCEPTION_EVENT:
                 return
             self.events.pop()
-        self.events.append((name, time_ns, *snapshot_part(attributes)))
+        self.events.append((text_of(name, MAX_NAME), time_ns, *snapshot_part(attributes)))
 
     def add_link(self, context: SpanContext, attributes: Mapping[str, Any]) -> None:
         """Add a link, if it fits."""
@@ -132,7 +140,7 @@ def record_of(span: Span, resource: Resource) -> SpanRecord:
         attributes if n_cut <= 0 else most_important(attributes),
         span.kind,
         extra.status,
-        extra.status_message if extra.status == "error" else "",
+        text_of(extra.status_message) if extra.status == "error" else "",
         tuple(Event(n, t + anchor, a, d) for n, t, a, d in extra.events) if extra.events else (),
         tuple(_link(c, a) for c, a in extra.links) if extra.links else (),
         resource,

@@ -8,6 +8,7 @@ from opentelemetry import trace as otel
 from opentelemetry.trace import SpanContext, TraceFlags
 
 from hotspan.tracer import clock
+from hotspan.tracer.attributes import MAX_NAME, text_of
 from hotspan.tracer.outcome import status_of
 from hotspan.tracer.record import NO_ATTRIBUTES
 
@@ -78,7 +79,7 @@ class SpanApi(otel.Span):
     def update_name(self, name: str) -> None:
         """Replace the span's name."""
         if not self.end_ns:
-            self.name = name
+            self.name = text_of(name, MAX_NAME)
 
     def is_recording(self) -> bool:
         """Return whether what is set now will be written."""

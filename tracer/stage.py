@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, over
 
 from hotspan.tracer import config, semconv
 from hotspan.tracer import span as spans
-from hotspan.tracer.attributes import snapshot
+from hotspan.tracer.attributes import MAX_NAME, snapshot, text_of
 from hotspan.tracer.context import STAGE_KEY, attach, get_context
 from hotspan.tracer.decorate import decorate
 from hotspan.tracer.errors import ConfigurationError
@@ -48,9 +48,9 @@ class Stage:
         if not isinstance(stage, str) or not stage:
             msg = f"a stage needs a name, got {stage!r}: write e.g. hotspan.stage('postprocess')"
             raise ConfigurationError(msg)
-        self.stage = stage
+        self.stage = text_of(stage, MAX_NAME)
         self.kind: Kind = "client" if stage == semconv.GENERATION else "internal"
-        self.name, self._given = name, dict(given)
+        self.name, self._given = None if name is None else text_of(name, MAX_NAME), dict(given)
         self._entered: dict[int, Span] = {}  # id -> span that a `with` statement entered and has not left
         self.attributes = self._constant_attributes()
         self.span_name = self._span_name()
