@@ -8,7 +8,7 @@ The client's own stamps lay the call out; the engine's durations divide the room
 Wait is server_before_engine + queue + prefill, or first_token_wait where no engine says more; stream is
 decode and consumer_hold; the tail (usage, end mark) is stream_overhead and consumer_hold.  The end of the
 write is stamped when the writing thread runs again: on a busy machine the engine has begun by then, and what
-it needs before the first token shortens `send`.
+it needs before the first token shortens `send`, which in any case ends before that.
 
 Source: docs/definitions.md#generation.
 """
@@ -154,10 +154,12 @@ def _lay_out(ledger: _Ledger, stamps: _Stamps, engine: EngineAccount | None) -> 
 
 
 def _write_ns(room: int, stamps: _Stamps, engine: EngineAccount | None) -> int | None:
-    if engine is None or stamps.write is None:
-        return stamps.write
+    if stamps.write is None:
+        return None
     until = room if stamps.first_token is None else min(stamps.first_token, room)
-    asked = _asked_ns(engine) if stamps.first_token is None else _asked_ns(engine) - (engine.decode_ns or 0)
+    asked = 0 if engine is None else _asked_ns(engine)
+    if engine is not None and stamps.first_token is not None:
+        asked -= engine.decode_ns or 0
     return min(stamps.write, max(0, until - asked))
 
 

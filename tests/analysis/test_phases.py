@@ -135,6 +135,19 @@ def test_the_engine_may_begin_before_the_client_knows_that_it_has_written():
     }
 
 
+def test_no_token_comes_before_the_request_was_written():
+    """A quick server's answer may be here before the writing thread runs again: then `send` ends with it."""
+    call = _call(420, STREAM | {semconv.REQUEST_WRITE_NS: 150 * MS})
+
+    assert _in_ms(phases_of(call, [call], None)) == {
+        **STREAM_PHASES,
+        "send": 101,
+        "first_token_wait": 0,
+        "decode": 300,
+        "stream_overhead": 7,
+    }
+
+
 def test_queue_and_prefill_that_the_engine_does_not_divide_stay_one():
     """They are called neither; the rest of the wait is the server's around the engine."""
     account = EngineAccount(None, None, 295 * MS, None, BY_TRACE, undivided_ns=90 * MS)

@@ -49,7 +49,7 @@ def test_without_an_account_the_clients_own_measures_stand(metrics, engine):
     generation = report_of(usage(5, 2) | {"metrics": metrics}, engine_attributes=engine).generation
 
     assert [generation.phases_ns[name] for name in ("queue", "prefill", "server_before_engine")] == [None] * 3
-    assert generation.phases_ns["first_token_wait"] > 0
+    assert generation.phases_ns["first_token_wait"] is not None
     assert generation.phase_sources["decode"] == {"client": 1}
 
 
