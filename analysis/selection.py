@@ -132,20 +132,24 @@ def _spans_of_calls(tree: Tree, calls: Calls) -> dict[int, list[SpanRecord]]:
 
 def _changed(trace: Trace, tree: Tree, calls: Calls, dropped: set[int], unselected: set[int]) -> Trace:
     """Return the trace without the dropped spans, and with the unselected ones under their new stage."""
-    gone = {tree.spans[index].span_id for index in dropped}
-    other = {tree.spans[index].span_id for index in unselected}
+    gone = {_key(tree.spans[index]) for index in dropped}
+    other = {_key(tree.spans[index]) for index in unselected}
     for engine in tree.engine_spans:
         if engine.anchor != NO_PARENT:
             owner = nearest(tree, calls, engine.anchor, semconv.GENERATION)
             if owner in unselected or engine.anchor in dropped:
-                gone.add(engine.span.span_id)
+                gone.update(map(_key, (engine.span, *engine.below)))
     if not gone and not other:
         return trace
-    spans = ((span, span.span_id.lower().zfill(_ID_DIGITS)) for span in trace.spans)
+    spans = ((span, _key(span)) for span in trace.spans)
     return Trace(
-        trace.trace_id,
-        [_marked(span) if span_id in other else span for span, span_id in spans if span_id not in gone],
+        trace.trace_id, [_marked(span) if key in other else span for span, key in spans if key not in gone]
     )
+
+
+def _key(span: SpanRecord) -> tuple[str, int]:
+    """Return what a span is known by before and after the repair, which numbers spans that share an id."""
+    return span.span_id.partition("#")[0].lower().zfill(_ID_DIGITS), span.start_ns
 
 
 def _marked(span: SpanRecord) -> SpanRecord:

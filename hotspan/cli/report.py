@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 import hotspan
-from hotspan.analysis import parse_where, select
+from hotspan.analysis import adjust_skew, parse_where, select
 from hotspan.cli.options import examples, wide_option
 from hotspan.cli.output import emit, screen, warn
 from hotspan.cli.progress import reading
@@ -15,6 +15,9 @@ from hotspan.exporters.reports import console, csv, evidence, json, markdown
 from hotspan.tracer.errors import UnusableTraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hotspan import Trace
     from hotspan.analysis import Report
 
 _DEFAULT_TAIL = 95.0
@@ -54,6 +57,11 @@ _DEFAULT_TAIL = 95.0
     metavar="PERCENTILE",
     help="Compare the requests from this percentile of the durations on with all.",
 )
+@click.option(
+    "--skew-adjust",
+    is_flag=True,
+    help="Move spans of other processes into their parents, and say by how much.",
+)
 @wide_option
 def report(  # noqa: PLR0913 - one argument for each option
     files: tuple[str, ...],
@@ -62,6 +70,7 @@ def report(  # noqa: PLR0913 - one argument for each option
     by: str | None,
     tail: float | None,
     *,
+    skew_adjust: bool,
     wide: bool,
 ) -> None:
     """Print where the time of the requests in FILE... went, stage by stage.
@@ -75,9 +84,10 @@ def report(  # noqa: PLR0913 - one argument for each option
     """
     condition = parse_where(where) if where else None
     with reading(*files):
-        traces = hotspan.load(*files)
-        chosen = traces if condition is None else select(traces, condition)
-        result = hotspan.analyse(chosen, by=by, tail=_DEFAULT_TAIL if tail is None else tail)
+        traces: Iterable[Trace] = hotspan.load(*files)
+        traces = adjust_skew(traces) if skew_adjust else traces
+        traces = traces if condition is None else select(traces, condition)
+        result = hotspan.analyse(traces, by=by, tail=_DEFAULT_TAIL if tail is None else tail)
     _check(result, files)
     if output_format == "csv":
         warn(evidence.all_troubles(result))

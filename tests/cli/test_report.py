@@ -203,6 +203,22 @@ def test_a_breakdown_for_each_value(cli, write, spans):
     assert by["groups"][1]["report"]["request"]["duration_ms"]["p50"] == 200.0
 
 
+def test_clocks_are_adjusted_when_asked(cli, write, spans):
+    """Nothing moves by itself; with `--skew-adjust` the shift is said above the figures."""
+    root, search, chat = spans["request"](7, 100)
+    path = write([root, search, chat])
+    document = json.loads(path.read_text("utf-8"))
+    far = {"attributes": [{"key": "service.name", "value": {"stringValue": "far"}}]}
+    chat |= {key: str(int(chat[key]) + 10**10) for key in ("startTimeUnixNano", "endTimeUnixNano")}
+    document["resourceSpans"][0]["scopeSpans"][0]["spans"] = [root, search]
+    document["resourceSpans"].append({"resource": far, "scopeSpans": [{"scope": {}, "spans": [chat]}]})
+    path.write_text(json.dumps(document), encoding="utf-8")
+    plain, adjusted = cli("report", path).stdout, cli("report", "--skew-adjust", path).stdout
+    assert "1 late span" in plain
+    assert "the clock of far was shifted by -10010.000 ms" in adjusted
+    assert "80.0 %" in adjusted
+
+
 def test_the_slowest_against_all(cli, trace_file):
     """`--tail` adds a table of means: all requests, and those from the percentile on."""
     plain, compared = cli("report", trace_file).stdout, cli("report", "--tail", "80", trace_file).stdout
