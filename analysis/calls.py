@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 NO_OWNER = -1
+# Stages of roots that are no requests, and what may lie below them.
+_ASIDE: Final = {
+    semconv.EMBEDDING: frozenset({semconv.EMBEDDING}),
+    semconv.TOOL: frozenset({semconv.TOOL, semconv.EMBEDDING, semconv.RETRIEVAL, semconv.RERANK}),
+}
 _AGENT_NAMES: Final = (semconv.AGENT_NAME, semconv.OPENINFERENCE_AGENT, semconv.LOGFIRE_MESSAGE)
 
 
@@ -78,21 +83,24 @@ def _laid_out(tree: Tree, stages: list[str | None], guessed: Sequence[int]) -> C
             staged_children[above].append(index)
             if _is_same_call(tree, stages, above, index):
                 tops[index] = tops[above]
-    aside = frozenset(root for root in tree.roots if _is_indexing(tree, stages, staged_children, root))
+    aside = frozenset(root for root in tree.roots if _is_aside(tree, stages, staged_children, root))
     return Calls(stages, owners, tops, staged_children, has_stages, guessed, aside)
 
 
-def _is_indexing(tree: Tree, stages: Sequence[str | None], below: Sequence[Sequence[int]], root: int) -> bool:
-    """Return whether a root is a client library's embedding and nothing else: nobody waits for an answer.
+def _is_aside(tree: Tree, stages: Sequence[str | None], below: Sequence[Sequence[int]], root: int) -> bool:
+    """Return whether a root is an embedding, or a tool that lost its parent, and nothing else.
 
-    What is named so by Hotspan's own stage was named on purpose.
+    Nobody waits for its answer: an index is being built, or a pool of threads ran an agent's tool.  What is
+    named so by Hotspan's own stage was named on purpose, and what a server answered was asked for.
     """
-    if stages[root] != semconv.EMBEDDING or semconv.STAGE in tree.spans[root].attributes:
+    allowed = _ASIDE.get(stages[root] or "")
+    span = tree.spans[root]
+    if allowed is None or semconv.STAGE in span.attributes or span.kind == "server":
         return False
     inside = list(below[root])
     for index in inside:
         inside.extend(below[index])
-    return all(stages[index] == semconv.EMBEDDING for index in inside)
+    return all(stages[index] in allowed for index in inside)
 
 
 def _roots_with_stages(tree: Tree, stages: Sequence[str | None]) -> list[bool]:

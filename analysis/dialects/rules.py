@@ -60,6 +60,7 @@ class Dialect(NamedTuple):
     answers_always: bool = False  # a model span without an answer, usage or error made no model call
     fails_silently: bool = False  # a model span without an answer below a span that failed is what failed
     hides_errors: bool = False  # a span stays OK when the last thing it did failed
+    has_loose_steps: bool = False  # a parent may be over, or a tool that runs beside; a failure has no end
     has_failed_with_event: bool = False  # an exception event is a failure, whatever the status says
 
     def verdict(self, span: SpanRecord) -> str | None:

@@ -174,6 +174,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
             ),
         ),
         kinds=(kinds.NAT, kinds.OPENINFERENCE),
+        has_loose_steps=True,
     ),
     Dialect(
         "Haystack",

@@ -14,6 +14,7 @@ from hotspan.analysis.dialects.continued import with_endings
 from hotspan.analysis.dialects.failures import has_failed, with_failures
 from hotspan.analysis.dialects.first_token import first_of
 from hotspan.analysis.dialects.reading import read
+from hotspan.analysis.dialects.steps import with_steps
 from hotspan.analysis.dialects.usage import model_of, usage_of
 from hotspan.tracer import semconv
 
@@ -37,7 +38,7 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     if all(semconv.STAGE in span.attributes or span.scope.name == semconv.SCOPE_NAME for span in spans):
         return spans
     translated = [_translated(span) for span in spans]
-    return with_failures(with_attempts(with_endings(translated)))
+    return with_failures(with_attempts(with_endings(with_steps(translated))))
 
 
 def _translated(span: SpanRecord) -> SpanRecord:

@@ -206,3 +206,16 @@ def test_a_client_librarys_lone_embedding_is_no_request_and_our_own_is():
     assert not is_request({OPERATION: "embeddings"})
     assert is_request({OPERATION: "embeddings", "hotspan.stage": "embedding"})
     assert is_request(CHAT)
+
+
+@pytest.mark.parametrize(("kind", "is_request"), [("internal", False), ("server", True)])
+def test_a_tool_that_lost_its_parent_is_no_request(kind, is_request):
+    """A pool of threads without the context makes a root of each tool; a server that runs tools was asked."""
+    trace = build_trace(
+        ("t", 0, 10),
+        ("r", 0, 5, "t"),
+        attributes={"t": {OPERATION: "execute_tool"}, "r": {OPERATION: "retrieval"}},
+    )
+    tree, _ = repair(type(trace)("1", [span._replace(kind=kind) for span in trace.spans]))
+
+    assert calls_of(tree).is_request(tree.roots[0]) is is_request

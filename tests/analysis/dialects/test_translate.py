@@ -239,14 +239,75 @@ def test_a_call_without_an_answer_below_a_failed_run_is_what_failed(said, parent
     assert (found["chat"].status == "error") is fails
 
 
+def nat(kind, name):
+    """Return the attributes of a step of NeMo Agent Toolkit."""
+    return {"nat.span.kind": kind, "nat.subspan.name": name}
+
+
+def test_a_step_belongs_to_what_ran_when_it_began():
+    """A later turn names the first one, which is over, and the second of two tools names the first.
+
+    workflow |-----------------------------------------|
+    agent     |----|
+    tool a           |-----------|
+    tool b              |---|
+    agent                          |-------|
+    """
+    found = translated(
+        ("w", 0, 1000),
+        ("g", 1, 990, "w"),
+        ("agent1", 10, 200, "g"),
+        ("a", 300, 600, "agent1"),
+        ("b", 400, 500, "a"),
+        ("agent2", 700, 900, "agent1"),
+        attributes={
+            "w": nat("WORKFLOW", "react_agent"),
+            **dict.fromkeys(("g", "agent1", "agent2"), nat("FUNCTION", "x")),
+            **dict.fromkeys("ab", nat("TOOL", "calculate")),
+        },
+        scopes=dict.fromkeys(("w", "g", "agent1", "agent2", "a", "b"), "nat"),
+    )
+
+    assert {name: span.parent_id for name, span in found.items()} == {
+        "w": None,
+        "g": "w",
+        "agent1": "g",
+        "a": "g",
+        "b": "g",
+        "agent2": "g",
+    }
+
+
+def test_a_step_without_an_end_has_failed():
+    """The toolkit writes an end when all went well; the last thing known of the run is when it was over."""
+    trace = build_trace(("w", 0, 1000), ("m", 10, 20, "w"), ("f", 10, 900, "w"))
+    said = {"w": nat("WORKFLOW", "rag"), "m": nat("LLM", "tiny"), "f": nat("FUNCTION", "f")}
+    written = [
+        span._replace(
+            end_ns=span.end_ns if span.name == "f" else None, attributes=said[span.name], scope=Scope("nat")
+        )
+        for span in trace.spans
+    ]
+
+    found = {span.name: span for span in translate(written)}
+
+    assert [(found[name].end_ns, found[name].status) for name in "wmf"] == [
+        (900, "error"),
+        (900, "error"),
+        (900, "unset"),
+    ]
+
+
 def test_loops_of_parents_are_no_danger():
     """The pass comes before the repair cuts them."""
     found = translated(
         ("a", 0, 100, "b"),
         ("b", 0, 90, "a"),
         ("c", 0, 90, "c"),
-        scopes=dict.fromkeys("abc", AGENTS),
+        ("d", 0, 90, "e"),
+        ("e", 0, 0, "d"),
+        scopes=dict.fromkeys("abc", AGENTS) | dict.fromkeys("de", "nat"),
         status={"a": "error"},
     )
 
-    assert set(found) == {"a", "b", "c"}
+    assert set(found) == set("abcde")
