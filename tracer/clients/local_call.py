@@ -16,34 +16,44 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class LocalCall:
-    """One prompt's generation.
+def start_generation(engine: str, operation: str, model: str, request: Mapping[str, Any]) -> spans.Span:
+    """Start the span of one prompt's generation below the current one; a no-op one while nothing is traced.
 
     Args:
         engine: What computes it, by the name that `semconv.ENGINE` has for it.
         operation: "chat" or "text_completion".
         model: The model's name.
-        request: Further attributes of the request; those that are None are left out.
+        request: Further attributes; those that are None are left out.
+    """
+    attributes = {
+        semconv.OPERATION: operation,
+        semconv.PROVIDER: engine,
+        semconv.ENGINE: engine,
+        semconv.REQUEST_MODEL: model,
+        **{key: value for key, value in request.items() if value is not None},
+    }
+    return spans.start_span(f"{operation} {model}", semconv.GENERATION, attributes, kind="client")
+
+
+class LocalCall:
+    """One prompt's generation, which somebody else calls by its end.
+
+    Args:
+        span: The call's span.
 
     Attributes:
-        span: The call's span; a no-op one while nothing is traced.
+        span: The same.
         tokens: Its token clock, which counts from the span's start.
+        stamps: Of each answer, when its tokens came, on the process's clock; the clock takes them at the end.
         details: Attributes that only the end knows; set before `end`.
     """
 
-    __slots__ = ("details", "span", "tokens")
+    __slots__ = ("details", "span", "stamps", "tokens")
 
-    def __init__(self, engine: str, operation: str, model: str, request: Mapping[str, Any]) -> None:
-        attributes = {
-            semconv.OPERATION: operation,
-            semconv.PROVIDER: engine,
-            semconv.ENGINE: engine,
-            semconv.REQUEST_MODEL: model,
-            **{key: value for key, value in request.items() if value is not None},
-        }
-        name = f"{operation} {model}"
-        self.span = spans.start_span(name, semconv.GENERATION, attributes, kind="client")
-        self.tokens = TokenClock(self.span.start_ns)
+    def __init__(self, span: spans.Span) -> None:
+        self.span = span
+        self.tokens = TokenClock(span.start_ns)
+        self.stamps: list[list[int]] = []
         self.details: dict[str, Any] = {}
 
     def end(self, *, outcome: str | None = None, end_ns: int | None = None) -> None:
@@ -71,6 +81,11 @@ class LocalCall:
         self.span.end(None if end_ns is None else clock.to_wall_ns(end_ns))
 
     def _attributes(self) -> dict[str, Any]:
+        # On the recorder's thread: the stamps of many answers are many.
+        for index, stamps in enumerate(self.stamps):
+            token = {"choices": [{"index": index, "delta": {"content": "token"}}]}
+            for stamp_ns in stamps:
+                self.tokens.feed(stamp_ns, token)
         return {**self.tokens.attributes(), **self.details}
 
 

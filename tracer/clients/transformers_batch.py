@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, semconv
-from hotspan.tracer.clients.local_call import LocalCall
+from hotspan.tracer.clients.local_call import LocalCall, start_generation
 from hotspan.tracer.engines import transformers
 from hotspan.tracer.faults import fault
 from hotspan.tracer.usage import field
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import inspect
 
 _PROMPTS: Final = ("inputs", "input_ids", "inputs_embeds")
+_OPERATION: Final = "text_completion"
 _MATRIX: Final = 2  # dimensions of token ids: prompts, positions
 
 
@@ -113,20 +114,12 @@ class Options:
 class _Answer:
     """One row of the batch: an answer to a prompt, and how far it is."""
 
-    __slots__ = ("_call", "_index", "ended_ns", "first_ns", "last_ns", "n_tokens")
+    __slots__ = ("ended_ns", "n_tokens", "stamps")
 
-    def __init__(self, call: LocalCall, index: int) -> None:
-        self._call, self._index = call, index
+    def __init__(self) -> None:
+        self.stamps: list[int] = []  # one a step
         self.n_tokens = 0
-        self.first_ns = self.last_ns = 0
         self.ended_ns = 0  # when its end token came, on the process's clock
-
-    def add(self, stamp_ns: int, n_tokens: int) -> None:
-        if not self.n_tokens:
-            self.first_ns = stamp_ns
-        self.n_tokens += n_tokens
-        self.last_ns = stamp_ns
-        self._call.tokens.feed(stamp_ns, {"choices": [{"index": self._index, "delta": {"content": "token"}}]})
 
     def finish_reason(self, max_tokens: Any) -> str | None:
         """Return why it ended, as far as that is known: other criteria of the user's may have ended it."""
@@ -148,11 +141,11 @@ class Batch:
         self._options = options
         self._end_tokens = options.end_tokens()
         request = options.request_attributes()
+        engine = transformers.ENGINE.name
         self._calls = [
-            LocalCall(transformers.ENGINE.name, "text_completion", model, request)
-            for _ in range(options.n_prompts)
+            LocalCall(start_generation(engine, _OPERATION, model, request)) for _ in range(options.n_prompts)
         ]
-        self._answers = [_Answer(call, index) for call in self._calls for index in range(options.n_answers)]
+        self._answers = [_Answer() for _ in self._calls for _ in range(options.n_answers)]
         self._prompt_ns = self._token_ns = 0
 
     @property
@@ -180,13 +173,16 @@ class Batch:
         if not self._prompt_ns:
             self._prompt_ns = now_ns - held_ns
             return
+        # Hot: once a step for each row.  What is made of the stamps can wait for the end.
         self._token_ns = now_ns
+        stamp_ns, ends = now_ns - held_ns, self._end_tokens
         for answer, row in zip(self._answers, values.tolist(), strict=False):
-            tokens = row if isinstance(row, list) else [row]
-            if answer.ended_ns or not tokens:
+            if answer.ended_ns or row == []:
                 continue  # padding, until the other rows end
-            answer.add(now_ns - held_ns, len(tokens))
-            if not self._end_tokens.isdisjoint(tokens):
+            answer.stamps.append(stamp_ns)
+            tokens = row if type(row) is list else (row,)
+            answer.n_tokens += len(tokens)
+            if not ends.isdisjoint(tokens):
                 answer.ended_ns = now_ns
 
     def end(self, result: Any) -> None:
@@ -221,10 +217,10 @@ class Batch:
             "choices": finished,
             "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": n_tokens},
         })  # fmt: skip
-        stamped = [answer for answer in answers if answer.first_ns]
-        if stamped:
-            first_ns = min(answer.first_ns for answer in stamped)
-            last_ns = max(answer.last_ns for answer in stamped)
+        call.stamps = [answer.stamps for answer in answers]
+        if any(call.stamps):
+            first_ns = min(stamps[0] for stamps in call.stamps if stamps)
+            last_ns = max(stamps[-1] for stamps in call.stamps if stamps)
             call.details[semconv.ACCOUNT_SOURCE] = transformers.ENGINE.response_field
             call.details[semconv.ACCOUNT_PREFILL_NS] = first_ns - self._prompt_ns
             call.details[semconv.ACCOUNT_DECODE_NS] = last_ns - first_ns

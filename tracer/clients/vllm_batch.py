@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, config, semconv
-from hotspan.tracer.clients.local_call import LocalCall
+from hotspan.tracer.clients.local_call import LocalCall, start_generation
 from hotspan.tracer.clients.vllm_output import (
     ABORTED,
     ENGINE,
@@ -123,7 +123,7 @@ class Requests:
             return None
         try:
             request = request_attributes(params, stream=False)
-            call = LocalCall(ENGINE, self._operation, self._model, request)
+            call = LocalCall(start_generation(ENGINE, self._operation, self._model, request))
         except Exception as own:  # noqa: BLE001 - the request is made, traced or not
             fault(own)
             return None

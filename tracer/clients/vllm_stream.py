@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import config, semconv
-from hotspan.tracer import span as spans
+from hotspan.tracer.clients.local_call import start_generation
 from hotspan.tracer.clients.vllm_output import (
     ABORTED,
     ENGINE,
@@ -23,7 +22,9 @@ from hotspan.tracer.faults import fault
 from hotspan.tracer.streaming import Stream, follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
+
+    from hotspan.tracer.span import Span
 
 _OPERATION: Final = "text_completion"
 _DELTA, _FINAL_ONLY = "DELTA", "FINAL_ONLY"  # `RequestOutputKind`; else an output holds all that there is
@@ -42,7 +43,9 @@ def traced_generate(original: Callable[..., Any], model: str) -> Callable[..., A
             return original(llm, *args, **kwargs)  # which says it better
         params = given.get("sampling_params")
         kind = getattr(getattr(params, "output_kind", None), "name", "")
-        span = _start(model, params, stream=kind != _FINAL_ONLY)
+        request = request_attributes(params, stream=kind != _FINAL_ONLY)
+        request[semconv.RESPONSE_ID] = given.get("request_id")
+        span = start_generation(ENGINE, _OPERATION, model, request)
         if not span.recording:
             return original(llm, *args, **kwargs)
         if given.get("trace_headers") is None and (headers := trace_headers(llm, span)) is not None:
@@ -50,18 +53,6 @@ def traced_generate(original: Callable[..., Any], model: str) -> Callable[..., A
         return follow(original(llm, *args, **kwargs), Outputs(span, kind))
 
     return with_flags_of(original, generate)
-
-
-def _start(model: str, params: Any, *, stream: bool) -> spans.Span:
-    attributes = {
-        semconv.OPERATION: _OPERATION,
-        semconv.PROVIDER: ENGINE,
-        semconv.ENGINE: ENGINE,
-        semconv.REQUEST_MODEL: model,
-    }
-    request = request_attributes(params, stream=stream)
-    attributes.update({key: value for key, value in request.items() if value is not None})
-    return spans.start_span(f"{_OPERATION} {model}", semconv.GENERATION, attributes, kind="client")
 
 
 class Outputs(Stream):
@@ -72,56 +63,55 @@ class Outputs(Stream):
         kind: Name of the `RequestOutputKind`.
     """
 
-    __slots__ = ("_kind", "_n_tokens", "_texts")
+    __slots__ = ("_answers", "_is_delta", "_is_stream", "_keeps_text", "_n_tokens", "_reasons")
 
-    def __init__(self, span: spans.Span, kind: str) -> None:
+    def __init__(self, span: Span, kind: str) -> None:
         super().__init__(span, generation=True)
-        self._kind = kind
-        self._n_tokens: Counter[int] = Counter()  # by answer
-        self._texts: dict[int, str] = {}  # the same; kept only with content
+        self._is_delta, self._is_stream = kind == _DELTA, kind != _FINAL_ONLY
+        self._keeps_text = config.settings().capture_content
+        self._n_tokens: dict[int, int] = {}  # by answer
+        self._answers: dict[int, str] = {}  # texts; kept only with content
+        self._reasons: dict[int, str] = {}  # why an answer ended
 
     def feed(self, stamp_ns: int, item: Any) -> int:
-        """Take one output; its tokens came at `stamp_ns`."""
+        """Take one output, its tokens came at `stamp_ns`; return 0 if `texts` accounts for it, else 1."""
+        n_texts = len(self.texts)
         try:
-            self._take(stamp_ns, item)
+            for answer in item.outputs:
+                self._add(stamp_ns, answer)
+            if item.finished:
+                self._finish(stamp_ns, item)
         except Exception as own:  # noqa: BLE001 - the user gets the output, whatever we make of it
             fault(own)
-        return 1
+        return int(len(self.texts) == n_texts)
 
-    def _take(self, stamp_ns: int, output: Any) -> None:
-        chunk: dict[str, Any] = {
-            "choices": [self._choice(answer) for answer in output.outputs],
-            "id": output.request_id,
-        }
-        if output.finished:
-            chunk["usage"] = usage_of(output, self._n_tokens.total())
-            self._finish(stamp_ns, output)
-        if self.tokens is not None:
-            if self._kind == _FINAL_ONLY:
-                self.tokens.read_whole(chunk)
-            else:
-                self.tokens.feed(stamp_ns, chunk)
-
-    def _choice(self, answer: Any) -> dict[str, Any]:
+    def _add(self, stamp_ns: int, answer: Any) -> None:
+        # Hot: the stamps of the first answer, as a rule the only one, are kept as those of text are.
         index, n_tokens = answer.index, len(answer.token_ids)
-        n_new = n_tokens if self._kind == _DELTA else n_tokens - self._n_tokens[index]
-        self._n_tokens[index] += n_new
-        if config.settings().capture_content:
-            before = self._texts.get(index, "") if self._kind == _DELTA else ""
-            self._texts[index] = before + answer.text
-        delta = {"content": "token"} if n_new > 0 else {}
-        return {"index": index, "delta": delta, "finish_reason": answer.finish_reason}
+        before = self._n_tokens.get(index, 0)
+        after = self._n_tokens[index] = before + n_tokens if self._is_delta else n_tokens
+        if after > before and self._is_stream:
+            if index == 0:
+                self.texts.append(stamp_ns)
+            elif self.tokens is not None:
+                self.tokens.feed(stamp_ns, {"choices": [{"index": index, "delta": {"content": "token"}}]})
+        if answer.finish_reason is not None:
+            self._reasons[index] = answer.finish_reason
+        if self._keeps_text:
+            said = self._answers.get(index, "") if self._is_delta else ""
+            self._answers[index] = said + answer.text
 
     def _finish(self, stamp_ns: int, output: Any) -> None:
-        span, metrics = self.span, output.metrics
+        span, metrics, reasons = self.span, output.metrics, self._reasons
+        if self.tokens is not None:
+            choices = [{"index": index, "finish_reason": reason} for index, reason in reasons.items()]
+            usage = usage_of(output, sum(self._n_tokens.values()))
+            self.tokens.read_whole({"choices": choices, "usage": usage})
         span.set_many(account(metrics))
-        if self._kind == _FINAL_ONLY:
+        if not self._is_stream:
             span.set_many(times_of_whole(metrics, stamp_ns - span.start_ns))
-        reasons = {answer.index: answer.finish_reason for answer in output.outputs}
-        texts: Iterable[tuple[str, str | None]] = (
-            (text, reasons.get(index)) for index, text in sorted(self._texts.items())
-        )
-        span.set_many(content(output.prompt, texts))
+        answers = sorted(self._answers.items())
+        span.set_many(content(output.prompt, [(text, reasons.get(index)) for index, text in answers]))
         if ABORTED in reasons.values():
             span.outcome(semconv.CANCELLED)
         elif "error" in reasons.values():

@@ -25,6 +25,7 @@ os.environ |= {
 
 import vllm
 from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -55,11 +56,11 @@ def texts(outputs):
     return [answer.text for output in outputs for answer in output.outputs]
 
 
-def interrupt(*_args, desc, **_options):
+def interrupt(items=None, *, desc, **_options):
     """Stand for a progress bar at the moment of a Ctrl-C."""
     if desc == "Processed prompts":
         raise KeyboardInterrupt
-    return contextlib.nullcontext()
+    return items
 
 
 def generate():
@@ -71,7 +72,7 @@ def generate():
         said["traced"] = texts(llm.generate(PROMPTS, params(), use_tqdm=False))
     with hotspan.request("chat"):
         llm.chat([{"role": "user", "content": "Hello"}], params(n=2, temperature=1.0), use_tqdm=False)
-    with contextlib.suppress(ValueError), hotspan.request("refused"):
+    with contextlib.suppress(VLLMValidationError), hotspan.request("refused"):
         llm.generate(["Hello", TOO_LONG], params(), use_tqdm=False)
     with hotspan.request("after"):
         said["after"] = texts(llm.generate(PROMPTS[:1], params(), use_tqdm=False))
@@ -124,7 +125,7 @@ async def stream(endpoint):
         names = [f"many-{number}" for number in range(6)]
         await asyncio.gather(*(read(llm, name, output_kind=RequestOutputKind.DELTA) for name in names))
     await leave_early(llm)
-    with contextlib.suppress(ValueError), hotspan.request("refused"):
+    with contextlib.suppress(VLLMValidationError), hotspan.request("refused"):
         await read(llm, "refused", prompt=TOO_LONG)
     llm.shutdown()
     return said
