@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 README = BENCHMARKS / "README.md"
-N_ROUNDS = 9
+N_ROUNDS = 7
 STREAMS = (1, 16, 64)
-CALLS: Final = {1: 12, 16: 3}  # of one stream in one round, beside one to warm up; else 2
+CALLS: Final = {1: 8, 16: 3}  # of one stream in one round, beside one to warm up; else 2
 # Contender -> the kinds of client that are called there; see known_delays/drive.py.
 KINDS: Final = {
     "floor": ("httpx", "httpx-async", "bare-openai", "bare-openai-async"),
