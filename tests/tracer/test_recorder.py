@@ -4,7 +4,6 @@ import asyncio
 import gc
 import itertools
 import logging
-import os
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ import time
 import pytest
 
 import hotspan
-from hotspan.tracer import channel, faults, recorder
+from hotspan.tracer import channel, recorder
 from hotspan.tracer import span as spans
 from hotspan.tracer.config import Settings, recording_to
 from hotspan.tracer.record import SpanRecord
@@ -298,67 +297,6 @@ def test_many_senders_at_once_are_accounted_for(monkeypatch):
 
     assert result.exported + result.lost == 8 * 50 * 20
     assert (len(sink.ids), sink.lost) == (result.exported, result.lost)
-
-
-def test_a_fault_of_our_own_does_not_reach_the_program(monkeypatch, caplog):
-    """Outside of pytest a fault is logged once, counted, and the program goes on."""
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    monkeypatch.setattr(faults, "n_faults", 0)
-    with recording_to(Sink(), QUIET):
-        monkeypatch.setattr("hotspan.tracer.span.on_end", fail)
-        for _ in range(3):
-            with hotspan.step():
-                pass
-        monkeypatch.undo()
-    assert len([record for record in caplog.records if "fault" in record.message]) == 1
-
-
-BROKEN = """
-import sys, hotspan
-from hotspan.tracer import span
-def refuse(_span):
-    raise RuntimeError("a fault")
-hotspan.configure(file=sys.argv[1])
-with hotspan.request("whole"):
-    pass
-hotspan.flush()
-take, span.on_end = span.on_end, refuse
-for _ in range(3):
-    with hotspan.request("broken"):
-        pass
-span.on_end = take
-result = hotspan.flush()
-print(result.faults, result.exported, hotspan.shutdown().lost)
-"""
-
-
-def test_faults_are_told_to_the_program_and_to_the_reader_of_the_file(tmp_path):
-    """`flush` says how many there were, the file notes them, and the report's evidence warns."""
-    path = tmp_path / "run.jsonl"
-    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN, path],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    evidence = hotspan.analyse(hotspan.load(path)).evidence
-
-    assert done.stdout == "3 1 3\n"
-    assert done.stderr.count("a fault of the tracing itself") == 1
-    assert evidence.n_dropped_spans == 3
-    assert any(warning.startswith("3 faults of Hotspan itself") for warning in evidence.warnings)
-
-
-def test_a_fault_of_our_own_is_seen_under_pytest(monkeypatch):
-    """Under pytest the same fault is raised, so that no test passes over it."""
-    with recording_to(Sink(), QUIET):
-        monkeypatch.setattr("hotspan.tracer.span.on_end", fail)
-        with pytest.raises(ConnectionError), hotspan.step():
-            pass
-        monkeypatch.undo()
 
 
 def test_the_garbage_collector_may_end_spans_anywhere():
