@@ -43,7 +43,7 @@ ENGINE_SPANS_TIMEOUT_S: Final = 10.0
 FLUSH_TIMEOUT_S: Final = 10.0
 PROGRESS_EVERY_S: Final = 5.0
 SAMPLE_EVERY_S: Final = 0.5
-TRACE_FILE_START: Final = b'{"resourceSpans"'
+TRACE_FILE_STARTS: Final = (b'{"resourceSpans"', b'{"resourceMetrics"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +159,13 @@ def check_file(file: Path) -> None:
     try:
         with file.open("ab+") as opened:
             opened.seek(0)
-            start = opened.read(len(TRACE_FILE_START))
+            start = opened.read(max(map(len, TRACE_FILE_STARTS)))
         if is_new:
             file.unlink()
     except OSError as exc:
         msg = f"{file}: cannot be written ({exc.strerror}). Give --file a path in a folder that is there."
         raise hotspan.ConfigurationError(msg) from exc
-    if start not in (b"", TRACE_FILE_START):
+    if start and not start.startswith(TRACE_FILE_STARTS):
         msg = f"{file}: is not a trace file, and the demo would replace it. Give --file another path."
         raise hotspan.ConfigurationError(msg)
 

@@ -203,13 +203,14 @@ def test_own_corpus(tmp_path, trace_file, said, monkeypatch):
     assert "They sleep." in asked
 
 
-def test_an_older_trace_file_may_be_replaced(trace_file):
+@pytest.mark.parametrize("line", ['{"resourceSpans":[]}\n', '{"resourceMetrics":[]}\n'])
+def test_an_older_trace_file_may_be_replaced(trace_file, line):
     """An earlier run's file is no obstacle, and stays as it is until the run has something to write."""
-    trace_file.write_text('{"resourceSpans":[]}\n', encoding="utf-8")
+    trace_file.write_text(line, encoding="utf-8")
 
     check_file(trace_file)
 
-    assert trace_file.read_text(encoding="utf-8") == '{"resourceSpans":[]}\n'
+    assert trace_file.read_text(encoding="utf-8") == line
 
 
 def test_no_other_file_is_replaced(trace_file):
