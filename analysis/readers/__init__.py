@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hotspan.analysis.readers.census import count_spans
 from hotspan.analysis.readers.formats import items
 from hotspan.analysis.readers.items import LostNote, RefusedSpan
 from hotspan.analysis.readers.source import Source, sources_of
+from hotspan.analysis.readers.window import Window
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import HotspanError
 from hotspan.tracer.metric import MetricPoint
@@ -38,6 +40,7 @@ class ReadEvidence:
     n_faults: int = 0  # of the tracing itself, that a writer noted
     n_broken_calls: int = 0  # to worker processes that died, that a writer noted
     metrics: list[MetricPoint] = field(default_factory=list)  # of engines and GPUs, sampled during the run
+    n_spilled_spans: int = 0  # that waited in a temporary file for others of their trace
     warnings: list[str] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
@@ -64,14 +67,11 @@ class TraceReader(Iterator[Trace]):
         return next(self._traces)
 
     def _read(self) -> Iterator[Trace]:
-        spans_of: dict[str, list[SpanRecord]] = {}
-        for source in self._sources:
-            for span in self._spans(source):
-                spans_of.setdefault(span.trace_id, []).append(span)
-        while spans_of:
-            # In the order of first appearance, and each let go when it was handed on.
-            trace_id = next(iter(spans_of))
-            yield Trace(trace_id, spans_of.pop(trace_id))
+        window = Window(count_spans(self._sources))
+        try:
+            yield from window.complete(span for source in self._sources for span in self._spans(source))
+        finally:
+            self.evidence.n_spilled_spans = window.n_spilled
 
     def _spans(self, source: Source) -> Iterator[SpanRecord]:
         try:
@@ -116,7 +116,9 @@ def load(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> TraceRe
     leaves it, costs itself only; that and everything else that was left out is in `.evidence`.
 
     Returns:
-        An iterator of `Trace`, in the order of first appearance, with `.evidence` after it is exhausted.
+        An iterator of `Trace`, with `.evidence` after it is exhausted: in the order of first appearance; of
+        more than 32 MB of OTLP/JSON in the order in which the traces are complete, so that only those which
+        are not take memory.
 
     Raises:
         TraceFileError: A file is missing, empty, damaged, or of no format that is read; at once where it is

@@ -22,8 +22,6 @@ _Integer = int | str | float  # 64-bit integers are strings in OTLP/JSON; some w
 _Count = int | str | None
 
 _NO_LIST: Final = msgspec.Raw(b"")
-_NO_ID: Final = "0" * ids.SPAN_DIGITS
-_HEX: Final = "0123456789abcdef"
 
 
 class _Event(msgspec.Struct, rename="camel", gc=False):
@@ -195,7 +193,7 @@ class Decoder:
             return RefusedSpan(str(exc))
 
     def _record(self, span: _Decoded, resource: Resource, scope: Scope) -> SpanRecord:
-        trace_id, span_id = _trace_id(span.trace_id), _span_id(span.span_id)
+        trace_id, span_id = ids.trace_id(span.trace_id), ids.span_id(span.span_id)
         if trace_id is None or span_id is None:
             msg = f"span {span.name!r} has no usable id (trace {span.trace_id!r}, span {span.span_id!r})"
             raise ValueError(msg)
@@ -204,7 +202,7 @@ class Decoder:
         return SpanRecord._make((
             trace_id,
             span_id,
-            _span_id(span.parent_span_id) if span.parent_span_id else None,
+            ids.span_id(span.parent_span_id) if span.parent_span_id else None,
             span.name,
             int(span.start_time_unix_nano or 0),
             int(span.end_time_unix_nano or 0) or None,
@@ -234,19 +232,6 @@ class Decoder:
 
 def _attributed(raw: bytes) -> _Attributed:
     return _Attributed() if raw == b"null" else _decode_attributed(raw)
-
-
-def _trace_id(text: str) -> str | None:
-    if len(text) == ids.TRACE_DIGITS and not text.strip(_HEX) and text.strip("0"):
-        return text
-    return ids.trace_id(text)
-
-
-def _span_id(text: str) -> str | None:
-    # The usual form first: all of its characters are hex digits, and not all of them 0.
-    if len(text) == ids.SPAN_DIGITS and not text.strip(_HEX) and text != _NO_ID:
-        return text
-    return ids.span_id(text)
 
 
 def _count(value: _Count) -> int:

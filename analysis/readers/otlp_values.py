@@ -156,7 +156,8 @@ def _composite(value: _Value | _LooseValue) -> AttributeValue:
 
 def _tuple(array: _Array | _LooseArray) -> tuple[AttributeValue, ...]:
     # Integers, mostly: the gaps between a stream's chunks.
-    numbers = [item.int_value for item in array.values]
-    if all(type(number) is int for number in numbers):
-        return tuple(numbers)
+    if isinstance(array, _Array):
+        numbers = [item.int_value for item in array.values]
+        if None not in numbers:
+            return tuple(numbers)
     return tuple(_value(item) for item in array.values)
