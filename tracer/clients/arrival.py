@@ -206,8 +206,10 @@ class AsyncArrivalStream(_Reads, httpcore.AsyncNetworkStream):
             raise httpcore.WriteError(str(exc)) from exc
 
     async def aclose(self) -> None:
-        """Close the socket."""
-        self._socket.close()
+        """Close the socket; who waits for it is told."""
+        if self._socket.fileno() >= 0:
+            anyio.notify_closing(self._socket)
+            self._socket.close()
 
     def get_extra_info(self, info: str) -> Any:
         """Return what httpcore asks of a connection."""

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from drivers import ENDLESS
 from servers import (
     DONE,
     Close,
@@ -125,6 +126,25 @@ async def test_answers_are_the_same_without_the_kernels_stamps(monkeypatch, told
     for span in captured.spans:
         assert span.attributes[semconv.CHUNKS] == N_TOKENS
         assert span.attributes[semconv.TTFT_NS] >= GAP_MS * MS
+
+
+@pytest.mark.parametrize("told_by", ["kernel", "read"])
+async def test_closing_the_client_ends_a_read_that_waits(monkeypatch, told_by):
+    """A task that waits for the next token is not left behind."""
+    if told_by == "read":
+        monkeypatch.setattr(arrival, "CAN_TELL", False)
+    with capture() as captured, ScriptedServer([ENDLESS]) as server:
+        client = hotspan.AsyncLLMClient(server.url, model="tiny")
+        answered = client.stream(MESSAGES)
+        assert [(await anext(answered)).text for _ in "ab"] == ["a", "b"]
+        waiting = asyncio.ensure_future(anext(answered))
+        for _ in range(5):  # turns of the loop, until it waits for the socket
+            await asyncio.sleep(0)
+        await client.close()
+        with pytest.raises(hotspan.StreamError, match="broke off"):
+            await asyncio.wait_for(waiting, 5)
+
+    assert captured.spans[0].attributes[semconv.OUTCOME] == "truncated"
 
 
 # --- Connections -------------------------------------------------------------------------------------------
