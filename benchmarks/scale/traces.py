@@ -112,7 +112,7 @@ def _request(start_ns: int, rng: random.Random) -> Iterator[SpanRecord]:
     yield child("chat tiny", times.generation, _stage("generation", "chat") | _CHAT | answer, status)
     attributes = _stage("request") | {"session.id": f"{rng.getrandbits(64):016x}", "user.tier": "free"}
     yield SpanRecord(
-        trace_id, root_id, None, "answer", start_ns, start_ns + times.end, attributes,  # type: ignore[arg-type]
+        trace_id, root_id, None, "answer", start_ns, start_ns + times.end, attributes,  # type: ignore[arg-type]  # plain values
         status="error" if fails else "unset", resource=_RESOURCE, scope=_SCOPE, flags=1,
     )  # fmt: skip
 
