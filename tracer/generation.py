@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sized
-from itertools import pairwise
+from operator import sub
 from typing import TYPE_CHECKING, Final, Literal
 
 from hotspan.tracer import semconv
@@ -366,7 +366,10 @@ def _seconds(duration_ns: int | None) -> float | None:
 
 
 def _gaps(answers: list[_Choice]) -> list[int]:
-    return [later - earlier for c in answers for earlier, later in pairwise(c.stamps)]
+    found: list[int] = []
+    for choice in answers:
+        found += map(sub, choice.stamps[1:], choice.stamps)
+    return found
 
 
 def _thinned(gaps: list[int]) -> list[int]:
