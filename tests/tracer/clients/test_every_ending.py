@@ -36,13 +36,15 @@ class Ending(NamedTuple):
 
     reply: list[Any]
     status: str
-    leave: str = "exhaust"  # exhaust | close | drop | or: the exception that leaves the `with` statement
-    exc: BaseException | None = None
+    leave: str = "exhaust"  # | close | drop, after one token or after all | with: the statement is left
+    exc: BaseException | None = None  # by which the `with` statement is left
 
 
 # By the server.
 ENDINGS = {
     "whole": Ending(WHOLE, "ok"),
+    "whole-then-closed": Ending(WHOLE, "ok", "close after all"),
+    "whole-then-dropped": Ending(WHOLE, "ok", "drop after all"),
     "whole-without-done": Ending(stream(A, event(delta("b", finish="stop"))), "ok"),
     "whole-then-connection-lost": Ending([head(), piece(event(delta("a", finish="stop"))), Close()], "ok"),
     "error-object": Ending(stream(A, event({"error": {"message": "no"}}), DONE), "error"),
@@ -86,7 +88,8 @@ def end(driver: Any, ending: Ending) -> None:
         if ending.leave == "with":
             driver.within(ending.exc)
         else:
-            driver.take(None if ending.leave == "exhaust" else 1, end=ending.leave)
+            how, _, after_all = ending.leave.partition(" ")
+            driver.take(None if after_all or how == "exhaust" else 1, end=how)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
