@@ -36,7 +36,7 @@ def start_generation(engine: str, operation: str, model: str, request: Mapping[s
 
 
 class LocalCall:
-    """One prompt's generation, which somebody else calls by its end.
+    """One prompt's generation, from the start of its span to its end.
 
     Args:
         span: The call's span.

@@ -82,12 +82,12 @@ def _generate(original: Callable[..., Any], *, name: str, standard: object) -> C
         try:
             result = original(*bound.args, **bound.kwargs)
         except BaseException as exc:
-            batch.end_by(exc)
+            _guarded(batch.end_by, exc)
             raise
         finally:
             batch.leave(current)
             _inside.reset(token)
-        _end(batch, result)
+        _guarded(batch.end, result)
         return result
 
     return generate
@@ -107,8 +107,8 @@ def _begin(model: Any, bound: inspect.BoundArguments, name: str, *, is_standard:
     return batch
 
 
-def _end(batch: Batch, result: Any) -> None:
+def _guarded(end: Callable[[Any], None], how: Any) -> None:
     try:
-        batch.end(result)
-    except Exception as own:  # noqa: BLE001 - the user gets the result, whatever we make of it
+        end(how)
+    except Exception as own:  # noqa: BLE001 - the user gets the result or exception, whatever we make of it
         fault(own)
