@@ -5,6 +5,7 @@ Rules: docs/definitions.md#trace-request-stage.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ _ASIDE: Final = {
     semconv.EMBEDDING: frozenset({semconv.EMBEDDING}),
     semconv.TOOL: frozenset({semconv.TOOL, semconv.EMBEDDING, semconv.RETRIEVAL, semconv.RERANK}),
 }
+_AROUND_AGENT: Final = re.compile(r"^(?:invoke_agent|agent_run) ")
 _AGENT_NAMES: Final = (semconv.AGENT_NAME, semconv.OPENINFERENCE_AGENT, semconv.LOGFIRE_MESSAGE)
 
 
@@ -119,9 +121,14 @@ def _is_same_call(tree: Tree, stages: Sequence[str | None], above: int, index: i
 
 
 def _agent(span: SpanRecord) -> str:
-    """Return the name of an agent: what the span calls it, else the span's own name."""
+    """Return the name of an agent: what the span calls it, else what the span's own name begins with.
+
+    `invoke_agent writer`, `agent_run [writer]` and `writer.on_messages` are one run, by two writers.
+    """
     names = (span.attributes.get(key) for key in _AGENT_NAMES)
-    return next((name for name in names if isinstance(name, str) and name), span.name)
+    said = next((name for name in names if isinstance(name, str) and name), span.name)
+    bare = _AROUND_AGENT.sub("", said).strip("[]").partition(".")[0]
+    return bare.lower() or said
 
 
 def attempts_of(tree: Tree, calls: Calls) -> dict[int, list[int]]:

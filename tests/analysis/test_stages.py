@@ -196,6 +196,26 @@ def test_an_agent_keeps_its_name_through_the_spans_that_a_framework_wraps_around
     assert list(found) == ["invoke_agent a", "invoke_agent b"]
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner", "n_agents"),
+    [
+        ("invoke_agent writer", "writer.on_messages_stream", 1),
+        ("agent_run [writer]", "invoke_agent writer", 1),
+        ("invoke_agent writer", "reviewer.on_messages_stream", 2),
+        ("Writer.agent", "Writer.agent", 1),
+    ],
+)
+def test_two_writers_of_one_agents_run(outer, inner, n_agents):
+    """The framework's own span and an instrumentation's differ in what is around the agent's name."""
+    agent = {OPERATION: "invoke_agent"}
+    trace = build_trace(("1", 0, 100), ("2", 0, 90, "1"), attributes={"1": agent, "2": agent})
+    named = [span._replace(name=outer if span.name == "1" else inner) for span in trace.spans]
+    tree, _ = repair(type(trace)("1", named))
+    calls = calls_of(tree)
+
+    assert sum(map(calls.is_call, range(2))) == n_agents
+
+
 def test_a_client_librarys_lone_embedding_is_no_request_and_our_own_is():
     """An index that is built is no user's question; a stage of Hotspan's was named on purpose."""
 
