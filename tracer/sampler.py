@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import AttributeValue
 
 _TIMEOUT_S: Final = 2.0  # for the endpoint to answer
+_SETTLE_S: Final = 0.2  # a server counts a request some moments after its answer
 _FIRST_S: Final = 1.0  # that entering waits for it
 _MAX_BYTES: Final = 16 << 20
 _PATHS: Final = tuple(dict.fromkeys(path for engine in ENGINES for path in engine.metrics_paths))
@@ -106,6 +108,8 @@ class EngineSampler:
             is_last = False
             while not is_last:
                 is_last = self._stopping.is_set()
+                if is_last:
+                    time.sleep(_SETTLE_S)
                 self._sample(client)
                 self._begun.set()
                 if not is_last:
