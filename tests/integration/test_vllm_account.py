@@ -15,6 +15,8 @@ from hotspan.tracer import semconv
 
 pytest.importorskip("vllm")
 
+from hotspan.pipelines.demo import Options
+from hotspan.pipelines.demo import run as demo
 from hotspan.pipelines.engines import vllm_engine
 
 pytestmark = [pytest.mark.integration, pytest.mark.rag]
@@ -26,32 +28,42 @@ ACCOUNT = tuple(getattr(semconv, name) for name in dir(semconv) if name.startswi
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """The trace file of many callers at a server with two places, sampled meanwhile."""
-    file = tmp_path_factory.mktemp("run") / "run.jsonl"
+def receiver():
+    """Where the server sends its spans."""
+    with hotspan.receiver() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(receiver):
+    """A server with two places, which also says in its answers what it needed for them."""
     places = ("--max-num-seqs", str(N_PLACES), "--enable-per-request-metrics")
-    with (
-        hotspan.receiver() as receiver,
-        vllm_engine(otlp_endpoint=receiver.endpoint, arguments=places) as engine,
-    ):
-        hotspan.configure(file=file)
-        ready = threading.Barrier(N_CALLERS)
+    with vllm_engine(otlp_endpoint=receiver.endpoint, arguments=places) as engine:
+        yield engine
 
-        def ask(caller):
-            ready.wait(60)
-            for number in range(N_CALLS // N_CALLERS):
-                with hotspan.request("ask"):
-                    if number:
-                        list(engine.stream(ASK, max_tokens=32))
-                    else:
-                        engine.complete(ASK, max_tokens=32 + caller % 2)
 
-        with hotspan.sample_engine(engine.base_url, interval_s=0.05):
-            with ThreadPoolExecutor(N_CALLERS) as pool:
-                list(pool.map(ask, range(N_CALLERS)))
-        assert receiver.wait(lambda: receiver.n_by_name[semconv.VLLM_SPAN_NAME] == N_CALLS, 60)
-        hotspan.flush(10)
-        hotspan.shutdown()
+@pytest.fixture(scope="module")
+def run(server, receiver, tmp_path_factory):
+    """The trace file of many callers at it, sampled meanwhile."""
+    file = tmp_path_factory.mktemp("run") / "run.jsonl"
+    hotspan.configure(file=file)
+    ready = threading.Barrier(N_CALLERS)
+
+    def ask(caller):
+        ready.wait(60)
+        for number in range(N_CALLS // N_CALLERS):
+            with hotspan.request("ask"):
+                if number:
+                    list(server.stream(ASK, max_tokens=32))
+                else:
+                    server.complete(ASK, max_tokens=32 + caller % 2)
+
+    with hotspan.sample_engine(server.base_url, interval_s=0.05):
+        with ThreadPoolExecutor(N_CALLERS) as pool:
+            list(pool.map(ask, range(N_CALLERS)))
+    assert receiver.wait(lambda: receiver.n_by_name[semconv.VLLM_SPAN_NAME] == N_CALLS, 60)
+    hotspan.flush(10)
+    hotspan.shutdown()
     return file
 
 
@@ -159,3 +171,20 @@ def test_every_other_route_says_the_same(run, change, source):
     assert report.generation.phases_ns["queue"] == pytest.approx(whole.generation.phases_ns["queue"], rel=0.4)
     total_ns = sum(ns or 0 for ns in whole.generation.phases_ns.values())
     assert sum(ns or 0 for ns in report.generation.phases_ns.values()) == pytest.approx(total_ns)
+
+
+def test_the_demo_samples_a_vllm_that_it_finds(server, tmp_path):
+    """Its file has the engine's levels beside the spans, and hardly any time of its calls is unexplained."""
+    hotspan.configure()
+    options = Options(file=tmp_path / "demo.jsonl", base_url=server.base_url, n_questions=3, n_tasks=1)
+    flushed = demo(options, print).flushed
+    hotspan.configure()
+    report = hotspan.analyse(hotspan.load(options.file))
+    (engine,) = report.telemetry.engines
+    phases = report.generation.phases_ns
+
+    assert flushed.ok
+    assert engine.n_requests == report.generation.n_calls > 3
+    assert engine.running.max == 1
+    assert sum(report.generation.phase_sources["queue"].values()) == report.generation.n_calls
+    assert phases["unattributed"] < 0.02 * sum(ns or 0 for ns in phases.values())
