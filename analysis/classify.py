@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["ok", "error", "truncated", "cancelled", "abandoned", "interrupted"]
 
-_OUTCOMES: Final[Mapping[object, Outcome]] = {
+_OUTCOMES: Final[Mapping[str, Outcome]] = {
     semconv.CANCELLED: "cancelled",
     semconv.ABANDONED: "abandoned",
     semconv.TRUNCATED: "truncated",
@@ -41,7 +41,7 @@ def is_engine_span(span: SpanRecord) -> bool:
 
 def outcome_of(span: SpanRecord) -> Outcome:
     """Return how the span ended; only `ok` enters a percentile."""
-    said = _OUTCOMES.get(span.attributes.get(semconv.OUTCOME))
-    if said is not None:
-        return said
+    said = span.attributes.get(semconv.OUTCOME)
+    if isinstance(said, str) and said in _OUTCOMES:
+        return _OUTCOMES[said]
     return "error" if span.status == "error" else "ok"
