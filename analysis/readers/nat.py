@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SCOPE: Final = Scope("nat")
 _ROOT: Final = "root"
+_START, _END = "_START", "_END"
 _CHUNK, _TOKEN = "new_token", "first_token"
 _USAGE: Final = (
     (semconv.OPENINFERENCE_INPUT_TOKENS, "prompt_tokens"),
@@ -51,25 +52,43 @@ class _Step:
 
 def read(documents: Documents) -> Iterator[Item]:
     """Yield the steps as they end, then those that did not."""
-    open_steps: dict[str, _Step] = {}
-    trace_of: dict[str, str] = {}  # step -> the workflow it belongs to: parents may have ended
+    steps = _Steps()
     for line, document in documents:
         step = values.mapping(document)
         payload = values.mapping(step.get("payload"))
         uuid, event = values.text(payload.get("UUID")), values.text(payload.get("event_type"))
         if ids.of_uuid(uuid) is None:
             yield RefusedSpan(f"a step has no usable UUID ({values.shown(payload.get('UUID'))})", line)
-        elif event.endswith("_START"):
-            parent = values.text(step.get("parent_id"))
-            trace_of[uuid] = trace_of.get(parent, uuid)
-            open_steps[uuid] = _Step(line, payload, parent, trace_of[uuid])
-        elif event.endswith("_END"):
-            begun = open_steps.pop(uuid, None)
-            yield _ended(begun, payload, line)
-        elif uuid in open_steps:
-            open_steps[uuid].note_chunk(payload)
-    for begun in open_steps.values():
+        elif event.endswith(_START):
+            steps.start(uuid, line, payload, values.text(step.get("parent_id")))
+        elif event.endswith(_END):
+            yield _ended(steps.end(uuid), payload, line)
+        elif uuid in steps.open:
+            steps.open[uuid].note_chunk(payload)
+    for begun in steps.open.values():
         yield _ended(begun, {}, begun.line)
+
+
+class _Steps:
+    """The steps of the workflows that have not ended."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, _Step] = {}
+        self._trace_of: dict[str, str] = {}  # step -> its workflow's
+        self._steps_of: dict[str, list[str]] = {}
+
+    def start(self, uuid: str, line: int, payload: Mapping[str, Any], parent: str) -> None:
+        """Begin a step; of the workflow of its parent, which may have ended, or of one of its own."""
+        trace = self._trace_of.get(parent, uuid)
+        self._trace_of[uuid] = trace
+        self._steps_of.setdefault(trace, []).append(uuid)
+        self.open[uuid] = _Step(line, payload, parent, trace)
+
+    def end(self, uuid: str) -> _Step | None:
+        """End a step, and forget a workflow with its own."""
+        for ended in self._steps_of.pop(uuid, ()):
+            self._trace_of.pop(ended, None)
+        return self.open.pop(uuid, None)
 
 
 def _ended(step: _Step | None, payload: Mapping[str, Any], line: int) -> Item:
@@ -97,7 +116,7 @@ def _record(step: _Step, end: Mapping[str, Any]) -> SpanRecord:
 
 
 def _attributes(start: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, AttributeValue]:
-    kind = values.text(start.get("event_type")).removesuffix("_START")
+    kind = values.text(start.get("event_type")).removesuffix(_START)
     found: dict[str, AttributeValue] = {
         semconv.NAT_KIND: kind,
         semconv.NAT_SUBSPAN: values.text(start.get("name")),
