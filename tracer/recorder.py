@@ -111,6 +111,7 @@ class Recorder:
     _thread: threading.Thread | None = None
     _stopped: bool = False  # no thread drains any more
     _ended: bool = False  # `shutdown` was called
+    _given_up: bool = False  # what waits in the buffers is counted as lost
 
     @property
     def take(self) -> Callable[[Span], None]:
@@ -187,7 +188,7 @@ class Recorder:
             return False
         try:
             self._drain_overflow()
-            while self._buffer or self._foreign:
+            while (self._buffer or self._foreign) and not self._given_up:
                 batch = self._next_batch()
                 for channel in self.channels:
                     channel.put(batch)
@@ -241,7 +242,9 @@ class Recorder:
         with self._arriving:  # what other processes sent is taken before this, or lost
             self._ended = self._stopped = True
         self._nudge()
-        self.drain(max(0.0, timeout_s))
+        if not self.drain(max(0.0, timeout_s)):
+            # The drain that has taken the time hands over its batch and no more: the rest is counted here.
+            self._given_up = True
         n_unfinished = 0 if carry_on else self.n_open()
         for channel in self.channels:
             channel.note_lost(n_unfinished, "had not ended")

@@ -344,3 +344,31 @@ def test_nothing_runs_before_the_first_span():
     before = threading.active_count()
     with recording_to(Sink(), QUIET):
         assert threading.active_count() == before + 1  # the channel's
+
+
+def test_what_another_drain_is_at_when_time_is_up_is_counted_once():
+    """A drain that is stuck in an exporter's hands keeps its batch; what waits behind it is lost, once."""
+    at_work, go_on = threading.Event(), threading.Event()
+
+    class Slow(Sink):
+        def pack(self, batch):
+            """Wait in the drain itself."""
+            at_work.set()
+            go_on.wait(10)
+            return list(batch)
+
+    with recording_to(Slow(), QUIET) as own:
+        drained = threading.Thread(target=own.drain)
+        with hotspan.step("first"):
+            pass
+        drained.start()
+        assert at_work.wait(10)
+        for _ in range(5):
+            with hotspan.step("behind"):
+                pass
+        stopped = own.shutdown(0.05)
+        go_on.set()
+        drained.join()
+    (only,) = own.channels
+    assert stopped.lost == 5
+    assert only.n_exported + only.n_lost == own.started.value() == 6
