@@ -69,8 +69,10 @@ class _Body(httpx.SyncByteStream):
     def close(self) -> None:
         give_back, self._give_back = self._give_back, None
         if give_back is not None:
-            self._stream.close()
-            give_back()  # last: from then on it is another call's
+            try:
+                self._stream.close()
+            finally:
+                give_back()  # last: from then on the connection is another call's
 
 
 class _AsyncBody(httpx.AsyncByteStream):
@@ -86,11 +88,13 @@ class _AsyncBody(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         give_back, self._give_back = self._give_back, None
         if give_back is not None:
-            await self._stream.aclose()
-            await give_back()
+            try:
+                await self._stream.aclose()
+            finally:
+                await give_back()
 
 
-class _Idle(Generic[C]):
+class _Connections(Generic[C]):
     """The connections to one server: all that are open, and of these the idle ones, the last used on top."""
 
     def __init__(self) -> None:
@@ -112,13 +116,16 @@ class _Idle(Generic[C]):
 
     def give_back(self, connection: C) -> C | None:
         """Take a connection whose response was read or left; return one that is to be closed."""
-        if not connection.is_idle():
+        if connection.is_closed() or not connection.is_idle():
             self.opened.discard(connection)
             return None if connection.is_closed() else connection
         self._stack.append(connection)
-        if len(self._stack) <= MAX_IDLE_CONNECTIONS and not self._stack[0].has_expired():
+        try:
+            if len(self._stack) <= MAX_IDLE_CONNECTIONS and not self._stack[0].has_expired():
+                return None
+            oldest = self._stack.pop(0)
+        except IndexError:  # as above
             return None
-        oldest = self._stack.pop(0)
         self.opened.discard(oldest)
         return oldest
 
@@ -128,7 +135,7 @@ class StampedTransport(httpx.BaseTransport):
 
     def __init__(self, scheme: str) -> None:
         self._options = {**_connection_options(scheme), "network_backend": Backend()}
-        self._connections: _Idle[httpcore.HTTPConnection] = _Idle()
+        self._connections: _Connections[httpcore.HTTPConnection] = _Connections()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and return its response, the body unread."""
@@ -166,7 +173,7 @@ class AsyncStampedTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, scheme: str) -> None:
         self._options = {**_connection_options(scheme), "network_backend": AsyncBackend(scheme)}
-        self._connections: _Idle[httpcore.AsyncHTTPConnection] = _Idle()
+        self._connections: _Connections[httpcore.AsyncHTTPConnection] = _Connections()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and return its response, the body unread."""

@@ -221,6 +221,10 @@ class Connection(SimpleNamespace):
         self.n_looks += 1
         return self.expired
 
+    def is_closed(self):
+        """Say that it is open."""
+        return False
+
     def is_idle(self):
         """Say that a response was read to its end."""
         return True
@@ -232,7 +236,7 @@ class Connection(SimpleNamespace):
 
 def test_a_call_costs_the_same_with_many_connections():
     """Taking a connection and giving it back looks at a few of them, however many there are."""
-    connections = transport._Idle()  # noqa: SLF001 - no other way to count
+    connections = transport._Connections()  # noqa: SLF001 - no other way to count
     many = [Connection() for _ in range(transport.MAX_IDLE_CONNECTIONS)]
     for each in many:
         connections.give_back(each)
@@ -248,7 +252,7 @@ def test_a_call_costs_the_same_with_many_connections():
 
 def test_connections_that_had_their_time_are_closed():
     """The last used is taken first; those that expired, on the way or at the bottom, are to be closed."""
-    connections = transport._Idle()  # noqa: SLF001 - as above
+    connections = transport._Connections()  # noqa: SLF001 - as above
     good, stale, newest = Connection(), Connection(), Connection()
     for each in (good, stale, newest):
         assert connections.give_back(each) is None
