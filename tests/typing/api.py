@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, assert_type
 
 import hotspan
+from hotspan.analysis import parse_where, select
 
 hotspan.configure(
     service_name="svc",
@@ -137,3 +138,11 @@ assert_type(hotspan.trace_vllm(Client(), name="m"), Client)
 with hotspan.sample_engine("http://127.0.0.1:8000", interval_s=0.5, gpu=None) as sampler:
     assert_type(sampler.n_samples, int)
     assert_type(sampler.url, str | None)
+
+report = hotspan.analyse(hotspan.load("run.jsonl", "more.jsonl.gz"), by="tenant", tail=90.0)
+assert_type(report, hotspan.Report)
+assert_type([row.n_calls for row in report.stages], list[int])
+assert_type(report.stages[0].stage, str)
+assert_type(report.stages.columns(), dict[str, list[Any]])
+kept = hotspan.analyse(select(hotspan.load("run.jsonl"), parse_where(["stage=rerank"])))
+assert_type(kept.to_dict(), dict[str, Any])
