@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hotspan.analysis.columns import MAX, floats
+from hotspan.analysis.columns import MAX, Longs, floats
 from hotspan.analysis.generation import chunk_gaps, tpot_ns
 from hotspan.analysis.model import PHASES
 from hotspan.analysis.phases import STAMPS, phases_of
@@ -102,6 +102,24 @@ class Names:
         return tuple(self.codes)
 
 
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Some rows of a table, a column at a time: the rows themselves are not copied."""
+
+    rows: Rows
+    where: Longs  # their numbers
+
+    def __len__(self) -> int:
+        return len(self.where)
+
+    def __getitem__(self, column: str) -> Any:
+        return self.rows[column][self.where]
+
+    def those(self, mask: Any) -> Picked:
+        """Return the rows for which a mask of as many is true."""
+        return Picked(self.rows, self.where[mask])
+
+
 @dataclass(slots=True)
 class CallTable:
     """Rows of model calls, added one after the other."""
@@ -118,6 +136,16 @@ class CallTable:
     def rows(self) -> Rows:
         """Return the rows as a structured array that shares their memory: let go of it before `add`."""
         return np.frombuffer(self._data, dtype=_DTYPE)
+
+    def every(self) -> Picked:
+        """Return all rows."""
+        rows = self.rows()
+        return Picked(rows, np.arange(len(rows)))
+
+    def succeeded(self) -> Picked:
+        """Return the rows of the calls that succeeded."""
+        rows = self.rows()
+        return Picked(rows, np.flatnonzero(rows["outcome"] == OUTCOMES.index("ok")))
 
     def add(self, call: ModelCall, request: int) -> int:
         """Take in one call, and return its row."""

@@ -85,7 +85,7 @@ class EngineJoin:
     n_spans: int = 0
     n_joined: int = 0
     _by_id: dict[str, list[tuple[int, EngineAccount]]] = field(default_factory=dict)  # with the span's end
-    _row_of: dict[tuple[str, str], int] = field(default_factory=dict)  # by a call's name
+    _row_of: dict[int, int] = field(default_factory=dict)  # by the hash of a call's name: there are many
     _waiting: set[int] = field(default_factory=set)  # rows of calls with a name and without an account
 
     def add(
@@ -127,7 +127,7 @@ class EngineJoin:
 
     def add_row(self, row: int, call: ModelCall) -> None:
         """Remember under which names the server may know a call, and which row the call has."""
-        for name in set(_names(call)):
+        for name in {hash(name) for name in _names(call)}:
             self._row_of[name] = _AMBIGUOUS if name in self._row_of else row
             if call.engine is None:
                 self._waiting.add(row)
@@ -140,7 +140,7 @@ class EngineJoin:
         """
         wanted: dict[int, set[str]] = {}
         for name, request_ids in self._index().items():
-            row = self._row_of.get(name, _AMBIGUOUS)
+            row = self._row_of.get(hash(name), _AMBIGUOUS)
             if row in self._waiting:
                 wanted.setdefault(row, set()).update(request_ids)
         for row in sorted(wanted):

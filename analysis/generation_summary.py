@@ -16,15 +16,10 @@ from hotspan.analysis.percentiles import Distribution, distribution
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hotspan.analysis.call_table import Rows
+    from hotspan.analysis.call_table import Picked, Rows
 
 _NS_PER_S: Final = 1_000_000_000
 _STATUSES: Final = ("ok", "error", "truncated", "cancelled", "abandoned")
-
-
-def succeeded(rows: Rows) -> Rows:
-    """Return the rows of the calls that succeeded."""
-    return np.asarray(rows[rows["outcome"] == OUTCOMES.index("ok")])
 
 
 def summarise(table: CallTable, phases: Sequence[PhaseRow]) -> GenerationSummary:
@@ -35,10 +30,10 @@ def summarise(table: CallTable, phases: Sequence[PhaseRow]) -> GenerationSummary
         phases: Of those that succeeded.
     """
     rows = table.rows()
-    ok = succeeded(rows)
+    ok = table.succeeded()
     tpots = ok["tpot"][~np.isnan(ok["tpot"])]
-    buffered = ok[(ok["flags"] & BUFFERED) > 0]
-    decoded = buffered[buffered["decode_ns"] > 0]
+    buffered = ok.those((ok["flags"] & BUFFERED) > 0)
+    decoded = buffered.those(buffered["decode_ns"] > 0)
     return GenerationSummary(
         n_calls=len(rows),
         n_attempts=total(rows["n_attempts"]),
@@ -77,9 +72,9 @@ def _speeds(tpots_ns: Floats) -> Distribution | None:
     return None if speeds is None or tpot is None else replace(speeds, p50=_NS_PER_S / tpot.p50)
 
 
-def _engine_waits(rows: Rows) -> Longs:
+def _engine_waits(rows: Picked) -> Longs:
     """Return the engine's own time to the first token, queue and prefill, where it says the prefill."""
-    having = rows[rows["prefill_ns"] >= 0]
+    having = rows.those(rows["prefill_ns"] >= 0)
     return np.asarray(np.maximum(having["queue_ns"], 0) + having["prefill_ns"])
 
 
@@ -87,7 +82,7 @@ def _mean(values: Longs | Floats) -> float | None:
     return math.fsum(values) / len(values) if len(values) else None
 
 
-def _tokens(ok: Rows) -> TokenCounts:
+def _tokens(ok: Picked) -> TokenCounts:
     prompt, cached, output, reasoning = (
         _total(ok[name]) for name in ("prompt", "cached", "output", "reasoning")
     )
@@ -109,7 +104,7 @@ def phase_rows(table: CallTable, request_ns: int) -> tuple[PhaseRow, ...]:
         table: All calls.
         request_ns: Duration of all requests together.
     """
-    ok, sources = succeeded(table.rows()), table.sources.known()
+    ok, sources = table.succeeded(), table.sources.known()
     shares = phase_shares(ok)
     return tuple(
         _phase_row(column, ok, math.fsum(shares[:, column]), request_ns, sources)
@@ -118,7 +113,7 @@ def phase_rows(table: CallTable, request_ns: int) -> tuple[PhaseRow, ...]:
     )
 
 
-def phase_shares(ok: Rows) -> Floats:
+def phase_shares(ok: Picked) -> Floats:
     """Return each successful call's time on the critical path, divided over its phases: a column for each."""
     phases = np.maximum(ok["phases"], 0).astype(np.float64)
     durations = np.maximum(ok["duration_ns"], 1).astype(np.float64)
@@ -126,7 +121,7 @@ def phase_shares(ok: Rows) -> Floats:
 
 
 def _phase_row(
-    column: int, ok: Rows, critical_ns: float, request_ns: int, sources: Sequence[str]
+    column: int, ok: Picked, critical_ns: float, request_ns: int, sources: Sequence[str]
 ) -> PhaseRow:
     having = known(ok["phases"][:, column])
     spread = distribution(having)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis import columns
-from hotspan.analysis.generation_summary import succeeded
 from hotspan.analysis.model import PHASES, PhaseRow
 from hotspan.analysis.phases import CLIENT
 
@@ -31,7 +30,7 @@ def run_phases(
 ) -> tuple[PhaseRow, ...]:
     """Return the phases of the run, from those of its successful calls and what was sampled."""
     every = calls.rows()
-    n_ok = len(succeeded(every))
+    n_ok = len(calls.succeeded())
     n_attempts, n_tokens = columns.total(every["n_attempts"]), columns.total(columns.known(every["output"]))
     return divided(rows, engines, n_calls=n_ok, n_attempts=n_attempts, n_tokens=n_tokens)
 

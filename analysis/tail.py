@@ -210,9 +210,9 @@ def _part(
 
 def _phase_sums(calls: CallTable, slow: Mask) -> dict[str, float]:
     """Return the critical-path time of each phase in the slow requests: a call's, divided in proportion."""
-    ok = generation_summary.succeeded(calls.rows())
-    ok = ok[ok["request"] >= 0]
-    shares = generation_summary.phase_shares(ok[slow[ok["request"]]])
+    ok = calls.succeeded()
+    ok = ok.those(ok["request"] >= 0)
+    shares = generation_summary.phase_shares(ok.those(slow[ok["request"]]))
     return dict(zip(PHASES, shares.sum(axis=0).tolist(), strict=True))
 
 

@@ -16,12 +16,13 @@ from hotspan.analysis.calls import Calls, calls_of
 from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.tracer import semconv
+from hotspan.tracer.record import SpanRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hotspan.analysis.repair import Repairs
-    from hotspan.tracer.record import Resource, SpanRecord
+    from hotspan.tracer.record import Attributes, Resource, Scope, Status
 
 STAGES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
 _STEP_NS: Final = 250_000_000  # two writers' starts of one call lie no further apart than this
@@ -32,6 +33,13 @@ _AT_LEAST_NS: Final = 5_000_000
 # where neither tells any.  A call that failed may have failed at once, in a wrapper that took its time.
 _MOST_OF_IT: Final = {True: 0.5, False: 0.8}
 _OWN: Final = {semconv.SCOPE_NAME}
+_TELLING: Final = (
+    semconv.INPUT_TOKENS,
+    semconv.OUTPUT_TOKENS,
+    semconv.REQUEST_MODEL,
+    semconv.RESPONSE_MODEL,
+    semconv.OUTCOME,
+)
 _WINDOW: Final = 20_000  # calls that are remembered
 _HELD: Final = 1_000  # traces of one call that wait for a twin with a parent
 
@@ -82,6 +90,7 @@ class _Call:
         return abs(starts) <= near and abs(ends) <= near
 
 
+_Plain = tuple[str, int, int | None, "Attributes", "Status", "Resource", "Scope"]  # a stage, and of its span
 _Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps
 
 
@@ -98,7 +107,7 @@ class TwinFilter:
     _order: deque[tuple[_Key, _Call]] = field(default_factory=deque)
     _held: dict[int, Laid] = field(default_factory=dict)
     _n_held: int = 0
-    _own: deque[tuple[str, SpanRecord]] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    _own: deque[_Plain] = field(default_factory=lambda: deque(maxlen=_WINDOW))
     has_others: bool = False  # calls of other writers than Hotspan were seen
 
     def pass_by(self, stage: str, span: SpanRecord) -> None:
@@ -106,14 +115,19 @@ class TwinFilter:
 
         Two of one writer are never twins, so that such calls matter only once another writer's comes.
         """
-        self._own.append((stage, span))
+        # Next to nothing of the span: mostly it is never looked at, and there are thousands.
+        said = {key: span.attributes[key] for key in _TELLING if key in span.attributes}
+        self._own.append((stage, span.start_ns, span.end_ns, said, span.status, span.resource, span.scope))
 
     def put(self, laid: Laid) -> Iterator[Laid]:
         """Take a trace; yield those that are now ready, which may be others."""
         found = list(_calls(laid))
         if found and not self.has_others and any(call.scopes != _OWN for _, _, call in found):
             self.has_others = True
-            for stage, span in self._own:
+            for stage, start, end, said, status, resource, scope in self._own:
+                span = SpanRecord(
+                    "", "", None, "", start, end, said, status=status, resource=resource, scope=scope
+                )
                 self._remember(*_call_of(stage, [span], span))
             self._own.clear()
         is_alone = bool(found) and _is_alone(laid)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hotspan.analysis.generation_summary import succeeded
 from hotspan.analysis.patterns import DecodeLoad
 
 if TYPE_CHECKING:
-    from hotspan.analysis.call_table import CallTable, Rows
+    from hotspan.analysis.call_table import CallTable, Picked
 
 _MIN_CALLS: Final = 20  # with a time per token, for two groups of a third
 _GROUPS: Final = 3
@@ -25,9 +24,10 @@ def decode_load(table: CallTable) -> DecodeLoad | None:
         return None
     models, first_seen, counts = np.unique(rows["model"], return_index=True, return_counts=True)
     most = max(range(len(models)), key=lambda i: (counts[i], -first_seen[i]))
-    found = rows[rows["model"] == models[most]]
-    timed = succeeded(found)
-    timed = timed[~np.isnan(timed["tpot"])]
+    found, timed = (
+        calls.those(calls["model"] == models[most]) for calls in (table.every(), table.succeeded())
+    )
+    timed = timed.those(~np.isnan(timed["tpot"]))
     if len(timed) < _MIN_CALLS:
         return None
     concurrency, tpots = _mean_in_flight(found, timed), timed["tpot"]
@@ -44,7 +44,7 @@ def decode_load(table: CallTable) -> DecodeLoad | None:
     )
 
 
-def _mean_in_flight(calls: Rows, asked: Rows) -> Floats:
+def _mean_in_flight(calls: Picked, asked: Picked) -> Floats:
     """Return the mean number of `calls` in flight over each asked call's interval.
 
     The number in flight, summed up to t, is the sum of (t - start) over what had started less that of

@@ -1,0 +1,57 @@
+"""The benchmark of the analysis: its one command, and that both contenders read the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def test_prints_a_table_of_each_size():
+    """One line a size, with rates, memory and the machine; without CRISP it says how to have it."""
+    command = [sys.executable, str(BENCHMARKS / "analysis_scale.py"), "--sizes", "100,500", "--rounds", "1"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    lines = done.stdout.splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:4]] == ["100", "500"]
+    assert "cores" in done.stdout
+    assert "--crisp PATH" in done.stdout
+
+
+def test_a_missing_checkout_is_refused():
+    """A wrong path to CRISP is said at once, not after minutes."""
+    command = [sys.executable, str(BENCHMARKS / "analysis_scale.py"), "--crisp", "/nowhere"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "no folder /nowhere" in done.stderr
+
+
+def test_the_plain_script_finds_what_the_report_finds(tmp_path, monkeypatch):
+    """Two ways to the same figures: calls, durations, self time and critical path of every stage."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from scale import plain, traces  # noqa: PLC0415 - found from here on
+
+    import hotspan  # noqa: PLC0415 - after the path
+
+    path = tmp_path / "run.jsonl"
+    traces.write(path, 2_000)
+    found = plain.report(str(path))
+    report = hotspan.analyse(hotspan.load(path))
+
+    assert found["n_spans"] == report.evidence.n_spans == 2_000
+    for row in report.stages:
+        n_calls, p50, _, self_ns, critical_ns = found["stages"][row.stage]
+        assert n_calls == row.n_calls
+        assert self_ns == row.self_ns
+        expected = report.unattributed.critical_path_ns if row.stage == "request" else row.critical_path_ns
+        assert critical_ns == expected
+        if not row.n_errors:
+            assert p50 == pytest.approx(row.duration_ns.p50)
