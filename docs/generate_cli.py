@@ -51,12 +51,14 @@ MARKS = """\
   marks a percentile with fewer than 10 samples beyond it.
 - The shares of the stages and `unattributed` add up to 100.0 % as printed, the phases of `generation` to its
   share.  What every figure means: [definitions](definitions.md).
-- What was lost, sampled, selected or repaired, and failures that flatter the percentiles, stand above the figures,
-  each line with a `!`.
-- With `--where`, shares are of the whole time of the requests that are left; what other calls took in them is the row
-  `not selected`.  [The conditions](definitions.md#a-part-of-a-run)
-- With `--tail`, means of a request: all of them against the slowest.  With `--by`, a block for each value at the end.
-- Each line of "What would help" is a [finding](findings.md): the figures for it, one against it, and a next step.
+- What was lost, sampled, selected or repaired, and failures that flatter the percentiles, stand above the
+  figures, each line with a `!`.
+- With `--where`, shares are of the whole time of the requests that are left; what other calls took in them is
+  the row `not selected`.  [The conditions](definitions.md#a-part-of-a-run)
+- With `--tail`, means of a request: all of them against the slowest.  With `--by`, a block for each value at
+  the end.
+- Each line of "What would help" is a [finding](findings.md): the figures for it, one against it, and a next
+  step.
 - Names are cut in the middle with `…`; `--wide` prints them whole.
 """
 
