@@ -49,7 +49,10 @@ def readings(text: str) -> list[Reading]:
 
 def _lines(text: str) -> Iterator[tuple[Reading, bool]]:
     for line in text.splitlines():
-        if not line.startswith(_PREFIXES) or not (match := _LINE.match(line)):
+        # Nine in ten are buckets, which nothing here reads.
+        if not line.startswith(_PREFIXES) or line.partition("{")[0].endswith("_bucket"):
+            continue
+        if not (match := _LINE.match(line)):
             continue
         name, labels, number = match.groups()
         base, _, ending = name.rpartition("_")
