@@ -188,7 +188,7 @@ class CallTable:
         try:
             self.gaps_ns += array("d", gaps)  # type: ignore[arg-type]  # as checked by trying
         except (TypeError, ValueError, OverflowError):
-            self.gaps_ns.extend(chunk_gaps(call))
+            self.gaps_ns.extend(min(gap, MAX) for gap in chunk_gaps(call))
 
     def _pack(self, phases: Phases) -> bytes:
         return _TAIL.pack(
@@ -267,7 +267,7 @@ def _or_none(value: object) -> int:
 
 
 def _or_nan(value: object) -> float:
-    """Return a number that is not negative; attributes of other types are none."""
-    if not isinstance(value, int | float) or value is True or value is False or value < 0:
+    """Return a number that is not negative, cut if it is too large; any other value is none."""
+    if not isinstance(value, int | float) or value is True or value is False or not value >= 0:
         return math.nan
-    return value
+    return min(MAX, value)

@@ -220,7 +220,7 @@ class Collector:
         self.request_outcomes[outcome] += 1
         self.weights.add(root, outcome)
         self.n_request_spans += len(spans)
-        self.n_request_chunks += sum(_n_chunks(span.attributes) for span in spans)
+        self.n_request_chunks += sum([_n_chunks(span.attributes) for span in spans])
         return outcome
 
     def add_call(self, call: ModelCall, request: int) -> None:

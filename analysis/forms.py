@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord, Trace
 
 _MAX_SPANS: Final = 64  # of a trace with a form: larger ones are hardly ever alike
+_MAX_NS: Final = 1 << 55  # a year: the sums of as many spans fit into 64 bits
 _MAX_FORMS: Final = 4_096
 _by_start = attrgetter("start_ns")
 
@@ -133,6 +134,7 @@ class Forms:
                 or not INPUTS.isdisjoint(attributes)
                 or span_id in index_of
                 or not stage
+                or end - start > _MAX_NS
             ):
                 return None
             if index:

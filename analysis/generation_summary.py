@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hotspan.analysis.call_table import BUFFERED, ESTIMATED, OUTCOMES, CallTable
-from hotspan.analysis.columns import Floats, Longs, known, total
+from hotspan.analysis.columns import Floats, Longs, known, total, view
 from hotspan.analysis.model import PHASES, GenerationSummary, PhaseRow, TokenCounts
 from hotspan.analysis.percentiles import Distribution, distribution
 
@@ -48,7 +48,7 @@ def summarise(table: CallTable, phases: Sequence[PhaseRow]) -> GenerationSummary
         ttft_ns=_distribution(ok["ttft"]),
         time_to_first_answer_ns=_distribution(ok["ttfa"]),
         tpot_ns=distribution(tpots),
-        chunk_gap_ns=distribution(table.gaps_ns),
+        chunk_gap_ns=_distribution(view(table.gaps_ns)),
         output_tokens_per_s=_speeds(tpots),
         tokens=_tokens(ok),
         phases_ns=dict.fromkeys(PHASES) | {row.name: row.mean_ns for row in phases},
@@ -63,7 +63,7 @@ def _status(rows: Rows) -> dict[str, int]:
 
 
 def _distribution(values: Floats) -> Distribution | None:
-    return distribution(values[~np.isnan(values)])
+    return distribution(values[np.isfinite(values)])
 
 
 def _speeds(tpots_ns: Floats) -> Distribution | None:

@@ -50,6 +50,8 @@ class RequestCalls:
 
     def total(self, key: str) -> int | None:
         """Return a token count over all calls that have it; `None` where none has."""
+        if len(self.calls) == 1:
+            return self.calls[0].total(key)
         found = [tokens for call in self.calls if (tokens := call.total(key)) is not None]
         return sum(found) if found else None
 
@@ -93,7 +95,7 @@ class RequestTable:
         self.depth.append(request.sequential_depth)
         self.wall_ns.append(request.wall_ns)
         self.time_ratio.append(math.nan if ratio is None else ratio)
-        self.busy_ns.append(sum(end - start for start, end in request.intervals))
+        self.busy_ns.append(min(sum(end - start for start, end in request.intervals), MAX))
         self.add_counts(request)
 
     def add_no_times(self) -> None:
@@ -105,13 +107,13 @@ class RequestTable:
     def add_counts(self, request: RequestCalls) -> None:
         """Take in what does not depend on the request's times."""
         self.n_calls.append(len(request.calls))
-        self.n_attempts.append(min(sum(call.n_attempts for call in request.calls), MAX))
+        self.n_attempts.append(min(sum([call.n_attempts for call in request.calls]), MAX))
         self.prompt.append(_or_none(request.total(semconv.INPUT_TOKENS)))
         self.cached.append(_or_none(request.total(semconv.CACHED_TOKENS)))
         self.output.append(_or_none(request.total(semconv.OUTPUT_TOKENS)))
         self.has_agent.append(request.has_agent)
         resent = 0
-        for run in request.agent_runs():
+        for run in request.agent_runs() if len(request.calls) > 1 else ():
             resent += sum(min(before, tokens) for before, tokens in pairwise(run))
             counted = [tokens for tokens in run if tokens]
             if request.has_agent and len(counted) >= _MIN_RUN:
