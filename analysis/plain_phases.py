@@ -40,10 +40,11 @@ def plain_phases(durations: Longs, stamps: Longs) -> Longs:
     before_send = np.minimum(offset, durations)
     backed_off = np.minimum(np.maximum(backoff, 0), before_send)
     connected = np.minimum(np.maximum(connect, 0), before_send - backed_off)
-    sent = np.minimum(np.maximum(write, 0), durations - before_send)
-    left = durations - before_send - sent
-
     has_token = first >= 0
+    room = durations - before_send
+    sent = np.minimum(np.maximum(write, 0), np.where(has_token, np.minimum(first, room), room))
+    left = room - sent
+
     wait = np.where(has_token, np.minimum(np.maximum(first - sent, 0), left), 0)
     is_stream = has_token & ~((last >= 0) & (last < first))
     after = np.where(is_stream, left - wait, 0)
