@@ -7,6 +7,7 @@ only, and is said with file and line; a source of which nothing can be read is a
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BEGIN: Final = 64  # bytes in which an object's first key lies, in whatever layout
 _ALIKE: Final = 12  # bytes in which the lines of one writer begin alike
 _OTLP_STARTS: Final = tuple(b'{"%b"' % key.encode() for key in sniff.OTLP_KEYS)
+_LINE: Final = re.compile(rb"[^\n]+")
 _PRETTY: Final = frozenset({b"{", b"["})  # what begins an object over many lines
 
 
@@ -243,7 +245,7 @@ def _has_lines(source: Source) -> bool:
 
 
 def _two_lines(text: bytes) -> list[bytes]:
-    lines = (line.strip(_BLANK) for line in text.split(b"\n"))
+    lines = (line[0].strip(_BLANK) for line in _LINE.finditer(text))
     return list(itertools.islice(filter(None, lines), 2))
 
 

@@ -26,11 +26,13 @@ _OPENING: Final = re.compile(rb"[\[{]")
 _NEXT_LINE: Final = re.compile(rb"\n[\[{]")
 _BETWEEN: Final = b" \t\r\n,\x1e\xef\xbb\xbf"  # also RFC 7464's separator and the byte order mark
 _MAX_BETWEEN: Final = 1 << 16
+_MAX_IDLE: Final = 4 << 20
 _MAX_RESTARTS: Final = 100
 _QUOTE, _BRACE, _BRACKET = b'"{['
 MAX_DEPTH: Final = 10_000  # of brackets: no decoder follows that far
 TOO_DEEP: Final = "nested too deeply"
 HALF_WRITTEN: Final = "half-written, as a killed process leaves it"
+NO_OBJECT: Final = f"without an object for {_MAX_IDLE >> 20} MiB"
 TOO_LONG: Final = f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB"
 
 
@@ -73,6 +75,7 @@ class _Splitter:
         self._wrapper = ""
         self._start: int | None = None  # of the document that is open
         self._between = 0  # end of the document before
+        self._n_idle, self._idle_from = 0, 0  # bytes without a document before the text, and from where in it
 
     def documents(self) -> Iterator[Document]:
         while self._read_on():
@@ -91,10 +94,13 @@ class _Splitter:
             yield from self._text_between(len(self._text))
 
     def _problem(self) -> str:
-        """Return why the document that is open will not be read, whatever comes."""
+        """Return why nothing more is read, whatever comes."""
         if self._depth > MAX_DEPTH:
             return TOO_DEEP
-        return TOO_LONG if len(self._text) - self._kept_from() > MAX_DOCUMENT_BYTES else ""
+        if len(self._text) - self._kept_from() > MAX_DOCUMENT_BYTES:
+            return TOO_LONG
+        is_idle = self._start is None and self._n_idle + self._at - self._idle_from > _MAX_IDLE
+        return NO_OBJECT if is_idle else ""
 
     def _kept_from(self) -> int:
         if self._start is not None:
@@ -111,6 +117,8 @@ class _Splitter:
             parts.append(block)
             n_bytes += len(block)
         self._text = b"".join(parts)
+        self._n_idle += max(0, kept - self._idle_from)
+        self._idle_from = max(0, self._idle_from - kept)
         self._at -= kept
         self._between -= kept
         self._line_at = 0
@@ -124,6 +132,7 @@ class _Splitter:
         return self._line
 
     def _document(self, start: int, end: int, problem: str = "") -> Document:
+        self._n_idle, self._idle_from = 0, end
         return Document(self._count_lines(start), self._text[start:end], self._wrapper, problem)
 
     def _restart(self) -> bool:
@@ -136,7 +145,7 @@ class _Splitter:
 
     def _scan(self) -> Iterator[Document]:
         before = -1
-        while before < self._at < len(self._text):
+        while before < self._at < len(self._text) and not self._problem():
             before = self._at
             yield from self._inside() if self._depth else self._outside()
 
@@ -189,6 +198,7 @@ class _Splitter:
             self._wrapper = key
             self._levels.append(self._depth + 1)
             self._start = None
+            self._n_idle, self._idle_from = 0, position
         self._depth += 1
 
     def _key(self, position: int) -> str:

@@ -122,6 +122,7 @@ BOMBS = [
     pytest.param(b"\n", id="blank-lines"),
     pytest.param(b'{"a":"' + b"x" * 90, id="a-text-without-end"),
     pytest.param(b"[", id="brackets"),
+    pytest.param(b"[],", id="empty-arrays"),
     pytest.param(b"0,", id="numbers"),
     pytest.param(b"word ", id="words"),
 ]

@@ -9,6 +9,8 @@ import pytest
 
 from hotspan.analysis import analyse, load
 from hotspan.analysis.readers import values
+from hotspan.analysis.readers.formats import items
+from hotspan.analysis.readers.source import Source
 from hotspan.tracer.errors import TraceFileError
 
 TRACE = files.TRACE
@@ -49,6 +51,19 @@ def test_trees_of_any_shape_are_read_and_analysed(tmp_path, parent_of, n_cycles)
 
     assert report.evidence.n_spans == 20_000
     assert report.evidence.n_cycles_cut == n_cycles
+
+
+@pytest.mark.parametrize("n_documents", [1, 30])
+def test_objects_of_many_megabytes_over_many_lines_are_read(tmp_path, n_documents):
+    """One that takes many reads, behind others that do, with a long member before the array."""
+    tag = {"key": "prompt", "type": "string", "value": "x" * 20_000}
+    trace = {"traceID": TRACE, "spans": [_span(n, tags=[tag]) for n in range(1, 301)], "processes": {}}
+    answer = {"note": "y" * 5_000_000, "data": [trace] * n_documents}
+    (tmp_path / "t.json").write_text(json.dumps(answer, indent=1))
+
+    n_spans = sum(1 for _ in items(Source(tmp_path / "t.json"), pytest.fail))
+
+    assert n_spans == 300 * n_documents
 
 
 def test_a_huge_attribute_is_read(tmp_path):
