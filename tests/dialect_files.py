@@ -192,6 +192,16 @@ def mlflow_traces():
     return _dumps([{"info": info, "data": {"spans": _each(_mlflow_span)}}])
 
 
+def phoenix_otlp():
+    """Return an answer of Phoenix's REST API for spans in OTLP's own shape."""
+
+    def span(span_id, start, end):
+        pairs = [{"key": "llm.model_name", "value": {"string_value": "tiny"}}]
+        return _mlflow_span(span_id, start, end) | {"attributes": pairs if span_id == CHAT else []}
+
+    return _dumps({"data": _each(span), "next_cursor": None})
+
+
 def mlflow_spans():
     """Return the spans that MLflow keeps beside a run."""
     return _dumps({"spans": _each(_mlflow_span)})
@@ -324,6 +334,7 @@ FILES = {
     "phoenix-spans": (phoenix_spans, 1),
     "phoenix-client": (phoenix_client, 1),
     "phoenix-traces": (phoenix_traces, 1),
+    "phoenix-otlp": (phoenix_otlp, 1),
     "phoenix-frame": (phoenix_frame, 1000),
     "phoenix-frame-lines": (phoenix_frame_lines, 1000),
     "phoenix-frame-columns": (phoenix_frame_columns, 1000),

@@ -39,7 +39,7 @@ DIALECTS: Final = (
     _dialect("ConsoleSpanExporter output", "context name start_time kind resource", console.read),
     _dialect("MLflow trace JSON", "info data", mlflow.read),
     _dialect("MLflow spans", "context name start_time status_code", mlflow.read),
-    _dialect("MLflow spans", "trace_id span_id name start_time_unix_nano", mlflow.read),
+    _dialect("MLflow or OTLP spans", "trace_id span_id name start_time_unix_nano", mlflow.read),
     _dialect("Hotspan's table", "trace_id span_id name start_ns end_ns", flat.read),
 )
 OTLP_KEYS: Final = ("resourceSpans", "batches", "resource_spans", "resourceMetrics")

@@ -207,9 +207,32 @@ def status(value: object) -> Status:
 
 
 def attributes(value: object) -> Attributes:
-    """Return an object as attributes; what holds nothing is left out."""
+    """Return an object, or OTLP's pairs, as attributes; what holds nothing is left out."""
+    if isinstance(value, list):
+        return key_values(value)
     found = mapping(value)
     return {str(key): attribute(item) for key, item in found.items() if item is not None} or NO_ATTRIBUTES
+
+
+def key_values(pairs: Sequence[Any], depth: int = 0) -> Attributes:
+    """Return a list of OTLP's typed pairs as attributes, whichever way its keys are written."""
+    found = map(mapping, pairs)
+    return {text(pair.get("key")): _any_value(pair.get("value"), depth) for pair in found} or NO_ATTRIBUTES
+
+
+def _any_value(found: object, depth: int) -> AttributeValue:
+    if depth >= _MAX_DEPTH:
+        return "…"
+    name, value = next(iter(mapping(found).items()), ("", None))
+    inner = listing(mapping(value).get("values"))
+    kind_of_value = name.replace("_", "").lower()
+    if kind_of_value == "arrayvalue":
+        return tuple(_any_value(item, depth + 1) for item in inner)
+    if kind_of_value == "kvlistvalue":
+        return key_values(inner, depth + 1)
+    if kind_of_value == "intvalue" and isinstance(value, str) and value.lstrip("-").isdecimal():
+        return int(value[:_MAX_SHOWN])
+    return attribute(value)
 
 
 def attribute(value: object, depth: int = 0) -> AttributeValue:

@@ -136,7 +136,7 @@ def test_a_file_that_unpacks_to_very_much_is_refused_in_bounded_memory(
     """A megabyte that unpacks to a gigabyte: a sentence, and never more than a few documents in memory."""
     monkeypatch.setattr("hotspan.analysis.readers.framing.MAX_DOCUMENT_BYTES", 1 << 20)
     monkeypatch.setattr(sources, "MAX_DOCUMENT_BYTES", 1 << 20)
-    (tmp_path / "bomb").write_bytes(_bomb(method, pattern, 64 << 20))
+    (tmp_path / "bomb").write_bytes(_bomb(method, pattern, 32 << 20))
     tracemalloc.start()
     try:
         with pytest.raises(TraceFileError):

@@ -80,6 +80,7 @@ def test_a_report_is_made_of_every_dialect(tmp_path, name):
     [
         ("phoenix-spans", semconv.OPENINFERENCE_KIND, "LLM"),
         ("phoenix-traces", semconv.OPENINFERENCE_KIND, "LLM"),
+        ("phoenix-otlp", semconv.OPENINFERENCE_MODEL, "tiny"),
         ("phoenix-frame", semconv.OPENINFERENCE_MODEL, "tiny"),
         ("phoenix-frame-columns", semconv.OPENINFERENCE_MODEL, "tiny"),
         ("mlflow-traces", semconv.MLFLOW_TYPE, '"LLM"'),
