@@ -175,25 +175,38 @@ class SpanBatch(Sequence[SpanRecord]):
 class Trace:
     """All spans with one trace id, indexed by parent.  Never changed after it was made."""
 
-    __slots__ = ("_children", "by_id", "spans", "trace_id")
+    __slots__ = ("_by_id", "_children", "spans", "trace_id")
 
     def __init__(self, trace_id: str, spans: Iterable[SpanRecord]) -> None:
         self.trace_id = trace_id
         self.spans: tuple[SpanRecord, ...] = tuple(spans)
-        self.by_id: dict[str, SpanRecord] = {span.span_id: span for span in self.spans}
+        # Made at the first question: a large file's traces are mostly asked none.
+        self._by_id: dict[str, SpanRecord] | None = None
         self._children: dict[str | None, list[SpanRecord]] = {}
-        for span in self.spans:
-            parent = span.parent_id if span.parent_id in self.by_id else None
-            self._children.setdefault(parent, []).append(span)
+
+    @property
+    def by_id(self) -> dict[str, SpanRecord]:
+        """The spans by their id; of several with one id the last one."""
+        if self._by_id is None:
+            self._by_id = {span.span_id: span for span in self.spans}
+        return self._by_id
+
+    def _of_parent(self, parent_id: str | None) -> Sequence[SpanRecord]:
+        if not self._children:
+            by_id = self.by_id
+            for span in self.spans:
+                parent = span.parent_id if span.parent_id in by_id else None
+                self._children.setdefault(parent, []).append(span)
+        return self._children.get(parent_id, ())
 
     def children_of(self, span: SpanRecord) -> Sequence[SpanRecord]:
         """Return the spans whose parent is `span`, in the order of the file."""
-        return self._children.get(span.span_id, ())
+        return self._of_parent(span.span_id)
 
     @property
     def roots(self) -> Sequence[SpanRecord]:
         """Return the spans without a parent in this trace."""
-        return self._children.get(None, ())
+        return self._of_parent(None)
 
     def __len__(self) -> int:
         return len(self.spans)

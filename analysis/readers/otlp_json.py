@@ -16,7 +16,18 @@ import msgspec
 from hotspan.analysis.readers import ids
 from hotspan.analysis.readers.items import Item, LostNote, RefusedSpan
 from hotspan.analysis.readers.otlp_values import KnownAttributes
-from hotspan.tracer.record import KINDS, STATUSES, Attributes, Event, Link, Resource, Scope, SpanRecord
+from hotspan.tracer.record import (
+    KINDS,
+    STATUSES,
+    Attributes,
+    Event,
+    Kind,
+    Link,
+    Resource,
+    Scope,
+    SpanRecord,
+    Status,
+)
 
 _Integer = int | str | float  # 64-bit integers are strings in OTLP/JSON; some writers send numbers
 _Count = int | str | None
@@ -114,9 +125,16 @@ _decode = msgspec.json.Decoder(_Export | list[_Export], strict=False).decode
 _decode_loosely = msgspec.json.Decoder(_LooseExport | list[_LooseExport]).decode
 _decode_span = msgspec.json.Decoder(_LooseSpan, strict=False).decode
 _decode_attributed = msgspec.json.Decoder(_Attributed, strict=False).decode
-_NAMES: dict[str, dict[str, Any]] = {
-    "kind": {f"SPAN_KIND_{kind.upper()}": kind for kind in KINDS},
-    "status": {f"STATUS_CODE_{status.upper()}": status for status in STATUSES},
+# Enums by number, by number in a string, and by name.
+_KINDS: Final[dict[int | str, Kind]] = {
+    spelling: kind
+    for number, kind in enumerate(KINDS)
+    for spelling in (number, str(number), f"SPAN_KIND_{kind.upper()}")
+}
+_STATUSES: Final[dict[int | str, Status]] = {
+    spelling: status
+    for number, status in enumerate(STATUSES)
+    for spelling in (number, str(number), f"STATUS_CODE_{status.upper()}")
 }
 
 
@@ -207,8 +225,8 @@ class Decoder:
             int(span.start_time_unix_nano or 0),
             int(span.end_time_unix_nano or 0) or None,
             self._attributes.read(bytes(span.attributes)),
-            _enum(span.kind, KINDS, "kind"),
-            _enum(status.code, STATUSES, "status") if status else "unset",
+            _KINDS.get(span.kind, KINDS[0]),
+            _STATUSES.get(status.code, STATUSES[0]) if status else STATUSES[0],
             status.message if status else "",
             tuple([self._event(event) for event in span.events]) if span.events else (),
             tuple([self._link(link) for link in span.links]) if span.links else (),
@@ -237,14 +255,6 @@ def _attributed(raw: bytes) -> _Attributed:
 def _count(value: _Count) -> int:
     # Unsigned in the protocol; some writers put -1 where they do not know.
     return max(int(value or 0), 0)
-
-
-def _enum(code: int | str, members: tuple[Any, ...], field: str) -> Any:
-    if isinstance(code, str):
-        if not code.isdecimal():
-            return _NAMES[field].get(code, members[0])
-        code = int(code)
-    return members[code] if 0 <= code < len(members) else members[0]
 
 
 def _camel(document: Any) -> Any:

@@ -87,15 +87,14 @@ class KnownAttributes:
         Raises:
             ValueError: It is no list of OTLP's keys and values.
         """
-        if raw in _EMPTY:
-            return NO_ATTRIBUTES
-        found = self._known.get(raw) if len(raw) <= _MAX_KNOWN_BYTES else None
+        if len(raw) > _MAX_KNOWN_BYTES:  # not looked up at all: to hash it takes as long as to decode it
+            return attributes_of(raw)
+        found = self._known.get(raw)
         if found is None:
-            found = attributes_of(raw)
-            if len(raw) <= _MAX_KNOWN_BYTES:
-                if len(self._known) >= _MAX_KNOWN:
-                    self._known.clear()
-                self._known[raw] = found
+            found = NO_ATTRIBUTES if raw in _EMPTY else attributes_of(raw)
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[raw] = found
         return found
 
 
