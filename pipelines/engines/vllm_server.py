@@ -12,18 +12,16 @@ import json
 import os
 import socket
 import sys
-import time
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import httpx
-
 import hotspan
 from hotspan.pipelines.engines.base import say
 from hotspan.pipelines.engines.cache import cache_folder
 from hotspan.pipelines.engines.process import ServerProcess
+from hotspan.pipelines.engines.readiness import wait_until_ready
 from hotspan.pipelines.engines.server import ServerEngine
 from hotspan.pipelines.engines.tiny_model import CONTEXT_TOKENS, TINY_MODEL, tiny_model_folder
 
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _HOST = "127.0.0.1"
-_POLL_S = 0.2
-_PROGRESS_EVERY_S = 10.0
 _N_LOGS_KEPT = 20
 # A parent that is not sampled: vLLM writes no spans for its own start, nor for requests without a trace.
 _UNSAMPLED_PARENT = f"00-{'0' * 31}1-{'0' * 15}1-00"
@@ -72,7 +68,7 @@ def vllm_engine(
     say(f"Starting vLLM with the model {name} at {address} (a minute or more on a CPU); log: {log}")
     server = ServerProcess([*command, *arguments], log=log, environment=_environment(source, otlp_endpoint))
     try:
-        _wait_until_ready(server, address, start_timeout_s)
+        wait_until_ready("vLLM", server, address, start_timeout_s)
         engine = ServerEngine(address, name, words_are_noise=model is None, on_close=server.stop)
         engine.warm_up()
     except BaseException:
@@ -165,31 +161,3 @@ def _new_log(address: str) -> Path:
     for old in sorted(folder.glob("vllm-*.log"))[: 1 - _N_LOGS_KEPT]:
         old.unlink(missing_ok=True)
     return folder / f"vllm-{datetime.now().astimezone():%Y%m%d-%H%M%S}-{urlsplit(address).port}.log"
-
-
-def _wait_until_ready(server: ServerProcess, address: str, timeout_s: float) -> None:
-    start = time.monotonic()
-    next_word = _PROGRESS_EVERY_S
-    with httpx.Client(base_url=address, trust_env=False, timeout=5.0) as client:
-        while not _is_healthy(client):
-            waited = time.monotonic() - start
-            if (status := server.exit_status) is not None:
-                raise _failed(server, f"vLLM ended with status {status} before it was ready.")
-            if waited > timeout_s:
-                raise _failed(server, f"vLLM was not ready after {timeout_s:.0f} s.")
-            if waited >= next_word:
-                say(f"  vLLM is still loading ({waited:.0f} s)")
-                next_word += _PROGRESS_EVERY_S
-            time.sleep(_POLL_S)
-    say(f"vLLM is ready after {time.monotonic() - start:.0f} s")
-
-
-def _is_healthy(client: httpx.Client) -> bool:
-    try:
-        return client.get("/health").status_code == httpx.codes.OK
-    except httpx.TransportError:
-        return False
-
-
-def _failed(server: ServerProcess, what: str) -> hotspan.EngineError:
-    return hotspan.EngineError(f"{what} Its log, {server.log}, ends with:\n{server.last_lines()}")
