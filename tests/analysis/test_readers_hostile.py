@@ -75,6 +75,22 @@ def test_a_huge_attribute_is_read(tmp_path):
     assert len(trace.spans[0].attributes["prompt"]) > 5_000_000
 
 
+@pytest.mark.parametrize("name", files.FILES)
+def test_a_file_that_is_cut_anywhere_is_read_to_there_or_refused(tmp_path, name):
+    """A killed writer: what was whole is kept and the rest is said, or nothing was whole and that is said."""
+    text = files.FILES[name][0]().encode()
+    path = tmp_path / "t"
+    for cut in range(1, len(text) - 2, len(text) // 25):
+        path.write_bytes(text[:cut])
+        reader = load(path)
+        try:
+            n_spans = sum(map(len, reader))
+        except TraceFileError as exc:
+            assert str(exc).startswith(str(path))  # noqa: PT017 - it may, but need not be raised
+        else:
+            assert 0 < n_spans <= 3
+
+
 WRONG = [None, True, -1, 1.5, 1e300, float("nan"), float("inf"), "", "x", "\ud800", [], [[]], {}, {"a": [1]}]
 
 
