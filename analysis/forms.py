@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MAX_SPANS: Final = 64  # of a trace with a form: larger ones are hardly ever alike
 _MAX_NS: Final = 1 << 55  # a year: the sums of as many spans fit into 64 bits
-_MAX_FORMS: Final = 4_096
+_MAX_FORMS: Final = 1_024  # a form keeps its first trace
 _by_start = attrgetter("start_ns")
 
 Key = tuple[object, ...]
