@@ -200,8 +200,9 @@ class CallTable:
         return [code(sources[name]) if name in sources else NONE for name in PHASES]
 
     def _name(self, names: Names, call: ModelCall, keys: Iterable[str]) -> int:
+        spans = (call.span,) if call.is_one_span else (call.last, call.span)
         for key in keys:
-            for span in (call.last, call.span):
+            for span in spans:
                 value = span.attributes.get(key)
                 if isinstance(value, str) and value:
                     return names.code(value)

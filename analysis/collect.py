@@ -227,7 +227,8 @@ class Collector:
         """Take in one model call, when everything is known of it that its own trace says."""
         self.engines.add_row(len(self.calls), call)
         if call.engine is None or call.engine.is_empty:
-            call.engine = account_in_response([call.last, call.span]) or call.engine
+            spans = [call.span] if call.is_one_span else [call.last, call.span]
+            call.engine = account_in_response(spans) or call.engine
         self.patterns.add_call(call)
         self.calls.add(call, request)
 

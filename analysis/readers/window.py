@@ -48,15 +48,17 @@ class Window:
 
     def complete(self, spans: Iterable[SpanRecord]) -> Iterator[Trace]:
         """Take all spans; yield each trace when it is complete, and at the end those that never were."""
+        opened, counts, expected = self._open, self._counts, self._expected
         try:
             for span in spans:
                 trace_id = span.trace_id
-                waiting = self._open.get(trace_id)
+                waiting = opened.get(trace_id)
                 if waiting is None:
-                    waiting = self._open[trace_id] = []
+                    waiting = opened[trace_id] = []
                 waiting.append(span)
                 self._n_open += 1
-                if len(waiting) + self._counts.get(trace_id, 0) == self._expected.get(trace_id):
+                n_come = len(waiting) + counts[trace_id] if trace_id in counts else len(waiting)
+                if n_come == expected.get(trace_id):
                     yield self._close(trace_id)
                 elif self._n_open > self._max_open:
                     self._spill()
