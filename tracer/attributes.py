@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 from hotspan.tracer import semconv
+from hotspan.tracer.faults import is_the_programs
 from hotspan.tracer.record import NO_ATTRIBUTES
 
 MAX_ATTRIBUTES: Final = 256  # of one span
@@ -114,7 +115,9 @@ def coerce(key: str, value: Any, beside: MutableMapping[str, Any]) -> Any:
     try:
         reader = _Reader()
         kept = reader.read(value, MAX_DEPTH)
-    except Exception:  # noqa: BLE001 - an attribute must never break the program that sets it
+    except Exception as exc:
+        if is_the_programs(exc):
+            raise
         return UNREADABLE
     if reader.original_length is not None:
         beside[f"{key}.{semconv.ORIGINAL_LENGTH}"] = reader.original_length

@@ -12,57 +12,31 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import clock, overhead, semconv, streaming
 from hotspan.tracer import recorder as recording_
 from hotspan.tracer import span as spans
 from hotspan.tracer.channel import Channel, Exporter
-from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import Resource
 from hotspan.tracer.recorder import FlushResult, Recorder
+from hotspan.tracer.settings import (
+    Settings,
+    checked,
+    from_environment,
+    is_disabled,
+    path_text,
+    processors_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 EXIT_TIMEOUT_S: Final = 2.0
-PROTOCOLS: Final = ("http/protobuf", "grpc")
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
-
-
-def _is_disabled() -> bool:
-    return os.environ.get("HOTSPAN_DISABLED", "").strip().lower() in _TRUE
-
 
 # HOTSPAN_DISABLED as it was when Hotspan was imported: then decorators return what they were given.
-DISABLED: Final = _is_disabled()
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What `configure` was told, the environment and the defaults filled in.
-
-    Attributes:
-        service_name: Name of the traced program in every backend.
-        file: Path of the OTLP/JSON lines file, or None.
-        otlp: Base URL of an OTLP receiver, or None.
-        protocol: How OTLP is sent: "http/protobuf" or "grpc".
-        capture_content: Whether prompts, documents, answers and exception messages are recorded.
-        sample_ratio: Share of requests that are recorded, in [0, 1], decided at the root.
-        span_processors: OpenTelemetry span processors that receive every finished span.
-        provider: The application's tracer provider, whose processors receive every finished span, or None.
-    """
-
-    service_name: str = "unknown_service"
-    file: str | None = None
-    otlp: str | None = None
-    protocol: str = "http/protobuf"
-    capture_content: bool = False
-    sample_ratio: float = 1.0
-    span_processors: tuple[Any, ...] = ()
-    provider: Any = None
-
+DISABLED: Final = is_disabled(say=True)
 
 # name -> maker of an exporter from the settings, or None when the settings do not ask for it
 factories: dict[str, Callable[[Settings], Exporter | None]] = {}
@@ -71,6 +45,7 @@ _settings = Settings()
 _inherited: Settings | None = None  # in a child: what the parent had configured
 _configured = False
 _called = False  # `configure` was called in this very process
+_capturing = False  # a test has the recording
 is_active = False  # whether stages are recorded, once `recording` has been asked
 _lock = threading.RLock()
 
@@ -103,7 +78,8 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
 ) -> None:
     """Say where spans go.  Optional: every argument also has an environment variable.
 
-    May be called again: what was recorded so far is delivered first, then the new settings hold.
+    May be called again: what was recorded so far is delivered first, then the new settings hold.  Inside of
+    `hotspan.testing.capture()` the arguments are checked, and what is recorded still goes to the test.
 
     Args:
         service_name: Name of the program in every backend (`OTEL_SERVICE_NAME`).
@@ -124,80 +100,25 @@ def configure(  # noqa: PLR0913 - keyword-only, each a setting of its own
     global _called  # noqa: PLW0603 - one configuration per process
     given = {
         "service_name": service_name,
-        "file": None if file is None else os.fspath(file),
+        "file": None if file is None else path_text(file),
         "otlp": otlp,
         "protocol": protocol,
         "capture_content": capture_content,
         "sample_ratio": sample_ratio,
-        "span_processors": tuple(span_processors) or None,
+        "span_processors": processors_of(span_processors) or None,
         "provider": provider,
     }
-    chosen = _from_environment(os.environ) | {key: value for key, value in given.items() if value is not None}
-    _apply(_checked(Settings(**chosen)))
-    _called = True
-
-
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that the environment makes; an empty variable is as good as none."""
-    found: dict[str, Any] = {}
-    for key, variables, parse in _VARIABLES:
-        for variable in variables:
-            text = environ.get(variable, "").strip()
-            if text:
-                found[key] = parse(variable, text)
-                break
-    return found
-
-
-def _text(_variable: str, text: str) -> str:
-    return text
-
-
-def _flag(variable: str, text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    msg = f"{variable}={text!r}: expected true or false"
-    raise ConfigurationError(msg)
-
-
-def _ratio(variable: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        msg = f"{variable}={text!r}: expected a number from 0 to 1"
-        raise ConfigurationError(msg) from None
-
-
-_VARIABLES: Final[tuple[tuple[str, tuple[str, ...], Callable[[str, str], Any]], ...]] = (
-    ("service_name", ("OTEL_SERVICE_NAME",), _text),
-    ("file", ("HOTSPAN_FILE",), _text),
-    ("otlp", ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"), _text),
-    ("protocol", ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"), _text),
-    ("capture_content", ("HOTSPAN_CAPTURE_CONTENT",), _flag),
-    ("sample_ratio", ("HOTSPAN_SAMPLE_RATIO",), _ratio),
-)
-
-
-def _checked(new: Settings) -> Settings:
-    if not (isinstance(new.sample_ratio, (int, float)) and 0.0 <= new.sample_ratio <= 1.0):
-        msg = f"sample_ratio={new.sample_ratio!r}: expected a number from 0 to 1, e.g. 0.1"
-        raise ConfigurationError(msg)
-    if new.protocol not in PROTOCOLS:
-        msg = f"protocol={new.protocol!r}: expected {' or '.join(map(repr, PROTOCOLS))}"
-        raise ConfigurationError(msg)
-    if new.otlp is not None and not new.otlp.startswith(("http://", "https://")):
-        msg = f"otlp={new.otlp!r}: expected a URL such as 'http://127.0.0.1:4318'"
-        raise ConfigurationError(msg)
-    # A child process may start in another folder, or after a change of it.
-    return replace(new, file=os.path.abspath(new.file)) if new.file else new  # noqa: PTH100 - keeps a link
+    chosen = from_environment(os.environ) | {key: value for key, value in given.items() if value is not None}
+    new = checked(Settings(**chosen))
+    if not _capturing:
+        _apply(new)
+        _called = True
 
 
 def _apply(new: Settings) -> None:
     global _settings, _configured, is_active  # noqa: PLW0603 - one configuration per process
     with _lock:
-        exporters = {} if _is_disabled() else _make_exporters(new)
+        exporters = {} if is_disabled() else _make_exporters(new)
         n_open = _retire()
         _settings = new
         spans.keep_messages = new.capture_content
@@ -250,7 +171,7 @@ def _end_with_worker_process() -> None:
 def _configure_from_environment() -> bool:
     with _lock:
         if not _configured:
-            _apply_unasked(lambda: _inherited or _checked(Settings(**_from_environment(os.environ))))
+            _apply_unasked(lambda: _inherited or checked(Settings(**from_environment(os.environ))))
         return is_active
 
 
@@ -344,8 +265,9 @@ def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
 @contextmanager
 def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
     """Record to `exporter` alone inside the `with` block, then restore what was configured before."""
-    global _settings, _configured, is_active
+    global _settings, _configured, is_active, _capturing
     before = (
+        _capturing,
         _settings,
         _configured,
         is_active,
@@ -355,21 +277,22 @@ def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
     )
     recorder = Recorder(_resource(new, measure_cost=False), [Channel(exporter, "memory")])
     recording_.install(recorder)
-    _settings, _configured, is_active = _checked(new), True, True
+    _settings, _configured, is_active, _capturing = checked(new), True, True, True
     spans.keep_messages, spans.sample_bound = new.capture_content, round(new.sample_ratio * 2**64)
     try:
         yield recorder
     finally:
         recorder.shutdown(EXIT_TIMEOUT_S)
-        _settings, _configured, is_active, outer, spans.keep_messages, spans.sample_bound = before
+        _capturing, _settings, _configured, is_active, outer, *kept = before
+        spans.keep_messages, spans.sample_bound = kept
         recording_.install(outer)
 
 
 def _forget_parent() -> None:
     """Start clean in a forked child: the parent's spans are the parent's to write."""
-    global _lock, is_active, _configured, _called, _inherited  # noqa: PLW0603 - one configuration per process
+    global _lock, is_active, _configured, _called, _capturing, _inherited  # noqa: PLW0603 - one configuration per process
     _lock = threading.RLock()  # another thread of the parent may have held the old one
-    _called = False
+    _called = _capturing = False
     streaming.forget_open_streams()
     if is_active:
         recording_.install(None)

@@ -59,7 +59,7 @@ def decorate(spec: Stage, fn: Any) -> Any:
         return _decorate_class(spec, fn)
     if isinstance(fn, types.FunctionType):
         return _decorate_function(spec.named_after(fn.__name__), fn)
-    named = fn.func if is_method else fn
+    named = fn.func if is_method or isinstance(fn, functools.partial) else fn
     return _stand_in(spec.named_after(getattr(named, "__name__", type(fn).__name__)), fn)
 
 

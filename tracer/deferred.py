@@ -10,6 +10,8 @@ What goes on is told by its type, and types that do not are remembered: a call p
 from __future__ import annotations
 
 import inspect
+import io
+import logging
 import sys
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, NoneType
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +26,16 @@ if TYPE_CHECKING:
 
     from hotspan.tracer.span import Span
 
+_log = logging.getLogger("hotspan")
+
 _STREAMS: Final = (GeneratorType, AsyncGeneratorType)
 _MAX_KNOWN: Final = 4_096  # a program may make types without end
+_NEXT: Final = frozenset({"__next__", "__anext__"})
+_UNSEEN: Final = (
+    "hotspan: %r returned an iterator of type %s, and ended: the time that its items take is not in it. "
+    "Make it a generator (`yield from` the iterator) to have it timed (said once for each type)"
+)
+_said: Final[set[str]] = set()  # names of types that were warned of
 # Types of which no value goes on after it was returned; a type is added when it comes for the first time.
 COMPLETE: Final[set[type]] = {NoneType, str, int, float, bool, bytes, list, dict, tuple}
 
@@ -47,6 +57,10 @@ def end_with(result: Any, span: Span, *, generation: bool) -> Any:
     if len(COMPLETE) >= _MAX_KNOWN:
         COMPLETE.clear()
     COMPLETE.add(kind)
+    is_iterator = not _NEXT.isdisjoint(dir(kind)) and not issubclass(kind, io.IOBase)
+    if is_iterator and kind.__name__ not in _said:
+        _said.add(kind.__name__)
+        _log.warning(_UNSEEN, span.name, kind.__name__)
     span.end()
     return result
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 
 from hotspan.tracer import process, semconv
 
@@ -34,13 +35,27 @@ def count() -> int:
     return n_faults
 
 
+def is_the_programs(exc: BaseException) -> bool:
+    """Return whether a signal handler of the program's raised it (a time limit, say), wherever it struck."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    trace = exc.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def fault(exc: Exception) -> None:
     """Take note of an exception that a part of Hotspan raised where the user's program is running.
 
     Raises:
-        Exception: `exc`, when the program runs under pytest.
+        Exception: `exc`, when a signal handler of the program's raised it, or the program runs under pytest.
     """
     global n_faults  # noqa: PLW0603 - one count per process
+    if is_the_programs(exc):
+        raise exc
     if "PYTEST_CURRENT_TEST" in os.environ:
         raise exc
     with process.lock:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hotspan.tracer import semconv
 from hotspan.tracer.engines import response_attributes
+from hotspan.tracer.faults import is_the_programs
 from hotspan.tracer.usage import Usage, field, read_timings, read_usage
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ class TokenClock:
             return
         try:
             self._feed(stamp_ns, item)
-        except Exception:  # noqa: BLE001 - the item is the user's; that it cannot be read is no reason to fail
+        except Exception as exc:
+            if is_the_programs(exc):
+                raise
             self._pieces.append(stamp_ns)
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry import trace as otel
 
 from hotspan.tracer import semconv
+from hotspan.tracer.faults import is_the_programs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +38,8 @@ def outcome_of(exc: BaseException) -> str | None:
     """Return the outcome that `exc` stands for; None for an error, "" for an exit that is no fault.
 
     `GeneratorExit` is an abandoned stream, a cancelled task is cancelled, `SystemExit(0)` is no fault,
-    `KeyboardInterrupt` and other exits are interrupted; only an `Exception` is an error.
+    `KeyboardInterrupt` and other exits are interrupted; only an `Exception` is an error.  A group is what all
+    that is in it is.
     """
     if isinstance(exc, GeneratorExit):
         return semconv.ABANDONED
@@ -45,6 +47,9 @@ def outcome_of(exc: BaseException) -> str | None:
         return semconv.CANCELLED
     if isinstance(exc, Exception):
         return None
+    if isinstance(exc, BaseExceptionGroup):
+        outcomes = {outcome_of(one) for one in exc.exceptions}
+        return outcomes.pop() if len(outcomes) == 1 else semconv.INTERRUPTED
     if isinstance(exc, SystemExit) and exc.code in (None, 0):
         return ""
     return semconv.INTERRUPTED
@@ -69,7 +74,9 @@ def message_of(exc: BaseException) -> str:
     """Return the exception's text, whatever its `__str__` does."""
     try:
         return str(exc)
-    except Exception:  # noqa: BLE001 - a user's broken __str__ must not replace the user's exception
+    except Exception as own:
+        if is_the_programs(own):
+            raise
         return "<unprintable>"
 
 

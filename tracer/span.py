@@ -29,7 +29,6 @@ from hotspan.tracer.context import (
     STAGE_KEY,
     ContextOverlay,
     attach,
-    detach,
     get_context,
     reset,
 )
@@ -126,14 +125,17 @@ class Span(SpanApi, ContextOverlay):
 
     def leave(self, token: object) -> None:
         """Make the context from before `enter` current again."""
-        detach(token)
+        try:
+            reset(token)
+        except NOT_HERE:
+            self._leave_elsewhere()
 
     def close(self, token: object) -> None:
         """Leave and end the span: `leave` and `end` in one call, since every stage comes by here."""
-        try:  # noqa: SIM105 - as in `streaming`
+        try:
             reset(token)
         except NOT_HERE:
-            pass
+            self._leave_elsewhere()
         if not self.end_ns:
             self.end_ns = clock.now_ns()
             if self.recording:
@@ -141,6 +143,11 @@ class Span(SpanApi, ContextOverlay):
                     on_end(self)
                 except Exception as own:  # noqa: BLE001 - as in `end`
                     fault(own)
+
+    def _leave_elsewhere(self) -> None:
+        # A generator whose steps run in threads of their own, say.  What it stood above becomes current.
+        if get_context() is self:
+            attach(self.base)
 
     def fail(self, exc: BaseException) -> None:
         """Record by which exception the stage was left; the caller re-raises it."""
@@ -296,6 +303,7 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
     # Hot: an `__init__` would be one more call per span.
     context: Any = get_context()
     span = Span()
+    span.own = {}
     if type(context) is Span:
         span.trace_id = context.trace_id
         span.parent_id = context.span_id
@@ -307,13 +315,12 @@ def make_span(name: str, attributes: Mapping[str, Any], kind: Kind = "internal")
     elif context.get(SPAN_KEY) is None:
         _begin_trace(span)
     else:
-        _adopt(span, otel.get_current_span(context).get_span_context())
+        _adopt(span, otel.get_current_span(context).get_span_context(), attributes)
     span.base = context
     span.span_id = random_bits(64) or 1
     span.name = name
     span.kind = kind
     span.constants = attributes
-    span.own = {}
     span.extra = None
     span.end_ns = 0
     if span.recording and not on_start() & _CHECK_MASK:
@@ -338,15 +345,17 @@ def _skip_ended(context: Any) -> Any:
     return context
 
 
-def _adopt(span: Span, parent: SpanContext | None) -> None:
+def _adopt(span: Span, parent: SpanContext | None, attributes: Mapping[str, Any]) -> None:
     if parent is None or not parent.is_valid:  # None: a span of somebody's own that does not say
         _begin_trace(span)
         return
-    span.trace_id = parent.trace_id
-    span.parent_id = parent.span_id
-    span.flags = parent.trace_flags
-    span.trace_state = parent.trace_state
+    span.trace_id, span.parent_id = parent.trace_id, parent.span_id
+    span.flags, span.trace_state = parent.trace_flags, parent.trace_state
     span.recording = bool(parent.trace_flags & SAMPLED)
+    if attributes.get(semconv.STAGE) == semconv.REQUEST:
+        ours = current_span()  # beyond the other library's span, or the very parent (`use_span`)
+        if ours is None or ours.trace_id != span.trace_id:
+            span.own[semconv.ENTRY] = True
 
 
 def current_span() -> Span | None:

@@ -15,6 +15,7 @@ from hotspan.tracer.attributes import MAX_NAME, snapshot, text_of
 from hotspan.tracer.context import STAGE_KEY, attach, get_context
 from hotspan.tracer.decorate import decorate
 from hotspan.tracer.errors import ConfigurationError
+from hotspan.tracer.faults import is_the_programs
 from hotspan.tracer.span import NOOP_SPAN, Span, make_span
 
 if TYPE_CHECKING:
@@ -192,8 +193,11 @@ def _factory(stage: str, doc: str) -> StageFactory:
         if not attributes:
             try:
                 return known[name]
-            except Exception:  # noqa: BLE001, S110 - not there yet, or a callable, whose hash may raise anything
+            except KeyError:
                 pass
+            except Exception as exc:
+                if is_the_programs(exc):
+                    raise
         if name is None or isinstance(name, str):
             made = _stage_of(stage, name, attributes)
             return made if attributes else _remembered(known, name, made)
@@ -210,8 +214,11 @@ def _own_stage_factory(doc: str) -> OwnStageFactory:
         if not attributes:
             try:
                 return known[name]
-            except Exception:  # noqa: BLE001, S110 - as in `_factory`
+            except KeyError:
                 pass
+            except Exception as exc:
+                if is_the_programs(exc):
+                    raise
         if callable(name) and not isinstance(name, str):
             return _stage_of(getattr(name, "__name__", type(name).__name__), None, attributes)(name)
         made = _stage_of(name, None, attributes)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hotspan.tracer import clock, config, semconv
 from hotspan.tracer import span as spans
+from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import SpanRecord, Trace
 
 if TYPE_CHECKING:
@@ -39,8 +40,16 @@ class FakeClock:
         self._real = (clock.now_ns, clock.anchor_ns)
 
     def advance(self, *, ns: int = 0, ms: float = 0.0, s: float = 0.0) -> None:
-        """Move the clock on."""
-        self._now_ns += ns + round(ms * 1e6) + round(s * 1e9)
+        """Move the clock on; it never goes back.
+
+        Raises:
+            ConfigurationError: The sum is negative.
+        """
+        moved_ns = ns + round(ms * 1e6) + round(s * 1e9)
+        if moved_ns < 0:
+            msg = f"advance(ns={ns}, ms={ms}, s={s}): a monotonic clock never goes back"
+            raise ConfigurationError(msg)
+        self._now_ns += moved_ns
 
     def _read(self) -> int:
         self._now_ns += self._tick_ns
@@ -114,7 +123,13 @@ def capture(**settings: Any) -> Iterator[Captured]:
 
     Args:
         **settings: As for `hotspan.configure`, e.g. `capture_content=True`; no exporter of it is used.
+
+    Raises:
+        ConfigurationError: HOTSPAN_DISABLED was set when Hotspan was imported, or a setting cannot be used.
     """
+    if config.DISABLED:
+        msg = "HOTSPAN_DISABLED is set, and nothing is recorded. Unset it for tests that look at spans."
+        raise ConfigurationError(msg)
     captured = Captured()
     with config.recording_to(captured, config.Settings(**settings)) as recorder:
 

@@ -129,6 +129,17 @@ def test_callable_object_can_be_copied(again, fn):
     assert len(captured.spans) == 1
 
 
+def test_a_partial_is_called_as_what_it_calls():
+    """A tool's span has the name of the function, not of the class `partial`."""
+
+    def search(query):
+        return query
+
+    with capture() as captured:
+        hotspan.tool(functools.partial(search, "why"))()
+    assert [span.name for span in captured.spans] == ["execute_tool search"]
+
+
 def test_partials_are_still_partials():
     """A partial keeps its parts, and one of a coroutine function is still known as one."""
     traced = hotspan.embedding(functools.partial(coroutine, 1))

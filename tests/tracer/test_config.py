@@ -54,7 +54,13 @@ def run(program, *arguments, **environment):
         pytest.param({"otlp": "localhost:4318"}, "otlp=", id="otlp-without-scheme"),
         pytest.param({"file": "/nowhere/at/all/run.jsonl"}, "run.jsonl", id="file-without-folder"),
         pytest.param({"span_processors": [object()]}, "on_end", id="no-processor"),
+        pytest.param({"span_processors": 1}, "span_processors=1", id="no-processors"),
         pytest.param({"provider": object()}, "provider=", id="no-provider"),
+        pytest.param({"capture_content": "false"}, "capture_content='false'", id="content-text"),
+        pytest.param({"otlp": 3}, "otlp=3", id="otlp-number"),
+        pytest.param({"file": 3}, "file=3", id="file-number"),
+        pytest.param({"file": "a\0b"}, "null character", id="file-null"),
+        pytest.param({"service_name": b"bot"}, "service_name=b'bot'", id="service-bytes"),
     ],
 )
 def test_what_cannot_be_used_is_refused(arguments, says, tmp_path):
@@ -269,3 +275,10 @@ def test_disabled_returns_what_it_was_given(tmp_path):
 
     assert (out, said) == ("refused\nrefused\n", "")
     assert not path.exists()
+
+
+def test_a_switch_that_is_neither_true_nor_false_is_said(tmp_path):
+    """`HOTSPAN_DISABLED=maybe` is taken for false, in one line of the log."""
+    out, said = run("import hotspan; print('ran')", tmp_path / "run.jsonl", HOTSPAN_DISABLED="maybe")
+    assert out == "ran\n"
+    assert said.count("HOTSPAN_DISABLED='maybe' is taken for false") == 1

@@ -4,6 +4,7 @@ import pytest
 
 import hotspan
 from hotspan.testing import FakeClock, build_trace, capture, deterministic_ids
+from hotspan.tracer import config
 
 
 @hotspan.request
@@ -78,3 +79,31 @@ def test_build_trace_links_by_name():
     assert [span.name for span in trace.children_of(trace.by_id["r"])] == ["e"]
     assert trace.by_id["e"].attributes == {"hotspan.stage": "embedding"}
     assert trace.by_id["r"].attributes == {"k": 1}
+
+
+def test_a_program_that_configures_itself_is_captured_all_the_same(tmp_path):
+    """The arguments are checked, the file is not touched, and what was configured before holds after it."""
+    before = config.settings()
+    with capture() as captured:
+        hotspan.configure(file=tmp_path / "run.jsonl")
+        with hotspan.step("in"):
+            pass
+        with pytest.raises(hotspan.ConfigurationError):
+            hotspan.configure(sample_ratio=2)
+
+    assert [span.name for span in captured.spans] == ["step in"]
+    assert not (tmp_path / "run.jsonl").exists()
+    assert config.settings() is before
+
+
+def test_where_nothing_is_recorded_nothing_can_be_captured(monkeypatch):
+    """Under `HOTSPAN_DISABLED` a test that looks at spans is told why there are none."""
+    monkeypatch.setattr(config, "DISABLED", True)
+    with pytest.raises(hotspan.ConfigurationError, match="HOTSPAN_DISABLED"), capture():
+        pass
+
+
+def test_a_clock_never_goes_back():
+    """A step back is the test's own mistake."""
+    with FakeClock() as clock, pytest.raises(hotspan.ConfigurationError, match="never goes back"):
+        clock.advance(ms=-5)

@@ -1,0 +1,71 @@
+"""A signal handler of the program's that raises, as a time limit does, wherever it strikes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hotspan.tracer import faults
+
+# Without pytest's own word, under which a fault is raised anyway.
+PROGRAM = """
+import signal, sys
+import hotspan
+
+class Limit(Exception):
+    pass
+
+def over(*_):
+    raise Limit
+
+@hotspan.tool
+def stage():
+    pass
+
+@hotspan.generation
+def stream():
+    for _ in range(20):
+        yield "t"
+
+hotspan.configure(file=sys.argv[1])
+signal.signal(signal.SIGALRM, over)
+n_lost = 0
+for _ in range(150):
+    signal.setitimer(signal.ITIMER_REAL, 0.002)
+    try:
+        for _ in range(1_000_000):
+            stage()
+            with hotspan.step("s") as span:
+                span.set("list", [1, 2])
+            for _ in stream():
+                pass
+        n_lost += 1
+    except Limit:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+print(n_lost, hotspan.flush().faults)
+"""
+
+
+def test_a_time_limit_reaches_the_program_wherever_it_strikes(tmp_path):
+    """Tracing that keeps its own faults from the program keeps nothing else from it."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, tmp_path / "run.jsonl"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout.split() == ["0", "0"]
+    assert "fault of the tracing" not in done.stderr
+
+
+def test_an_exception_of_anything_else_is_not_taken_for_a_signal_handlers():
+    """It is told by the handlers that are installed, not by where it was raised."""
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - any will do
+        raise ValueError
+    assert not faults.is_the_programs(raised.value)
