@@ -39,6 +39,11 @@ def is_engine_span(span: SpanRecord) -> bool:
     return engine_of(span) is not None
 
 
+def is_entry_span(span: SpanRecord) -> bool:
+    """Return whether requests enter the writer's program with the span, below another library's."""
+    return span.attributes.get(semconv.ENTRY) is True
+
+
 def outcome_of(span: SpanRecord) -> Outcome:
     """Return how the span ended; only `ok` enters a percentile."""
     said = span.attributes.get(semconv.OUTCOME)

@@ -41,6 +41,7 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         n_duplicate_spans=repairs["n_duplicates"],
         n_same_id_spans=repairs["n_same_id"],
         n_orphan_spans=repairs["n_orphans"],
+        n_entry_requests=repairs["n_entries"],
         n_twin_spans=collector.twins.n_twins,
         n_late_spans=repairs["n_late"],
         n_early_spans=repairs["n_early"],

@@ -63,6 +63,7 @@ def sum_form(collector: Collector, form: Form) -> None:
     collector.n_traces += n
     collector.gaps.add_stages(form.calls, n)
     collector.repairs["n_spans"] += n * n_spans
+    collector.repairs["n_entries"] += n * (form.spans[0].parent_id is not None)
     for span in form.spans:
         collector.writers.add(span, n)
     _add_calls(collector, times)

@@ -4,7 +4,7 @@ A service answers most requests in a few ways, so that nearly all traces of a la
 dozen forms.  What does not depend on the times (which span is whose call, whose child, of which stage) is
 worked out once for a form; what does is kept as columns, and summed for many traces at once by `form_sums`.
 
-Only plain traces have a form: one root, every span of Hotspan's own with its stage, nothing to repair,
+Only plain traces have a form: one request, every span of Hotspan's own with its stage, nothing to repair,
 nothing outside its parent.  All others go the long way, trace by trace, which defines the figures.
 """
 
@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.calls import Calls, attempts_of, calls_of, nearest
-from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.classify import is_entry_span, outcome_of
 from hotspan.analysis.columns import MAX, longs
 from hotspan.analysis.dialects.table import dialect_of
 from hotspan.analysis.generation import ModelCall
@@ -116,8 +116,10 @@ class Forms:
         starts: list[int] = []
         ends: list[int] = []
         free: list[int] = []  # from when on each span has no child, as far as was seen
-        index_of: dict[str, int] = {}
-        key: list[object] = []
+        # An entry's parent is elsewhere: a span here that has its id, or names it too, goes the long way.
+        entered_from = spans[0].parent_id if is_entry_span(spans[0]) else None
+        index_of: dict[str, int] = {entered_from: NO_PARENT} if entered_from else {}
+        key: list[object] = [entered_from is not None]
         is_sequential = True
         for index, span in enumerate(spans):
             (_, span_id, parent_id, name, start, end, attributes, _, status, _, _, _, resource, scope) = span[
@@ -165,7 +167,7 @@ class Forms:
 def form_of(spans: Sequence[SpanRecord]) -> Form:
     """Return the form of a trace, from its spans in order of start, each after its parent."""
     index_of = {span.span_id: index for index, span in enumerate(spans)}
-    parents = [NO_PARENT if span.parent_id is None else index_of[span.parent_id] for span in spans]
+    parents = [index_of.get(span.parent_id or "", NO_PARENT) for span in spans]
     children: list[list[int]] = [[] for _ in spans]
     for index, parent in enumerate(parents):
         if parent != NO_PARENT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.classify import is_entry_span, outcome_of
 from hotspan.analysis.collect import Collector
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
@@ -71,7 +71,7 @@ class Grouping:
         yield from ((value, collector) for value, collector in ordered if collector.n_requests)
 
     def _value_of(self, trace: Trace) -> str | None:
-        spans = sorted(trace.spans, key=lambda span: (span.parent_id is not None, span.start_ns))
+        spans = sorted(trace.spans, key=lambda span: (not _is_root(span), span.start_ns))
         if not spans:
             return None
         if self.attribute == "name":
@@ -88,6 +88,10 @@ class Grouping:
     def _note_keys(self, root: SpanRecord) -> None:
         if len(self._keys) < _MOST_KEYS:
             self._keys.update(dict.fromkeys(key for key in root.attributes if not key.startswith(_OWN)))
+
+
+def _is_root(span: SpanRecord) -> bool:
+    return span.parent_id is None or is_entry_span(span)
 
 
 def _rank(value: str | None, collector: Collector) -> tuple[bool, bool, int]:

@@ -54,7 +54,8 @@ class Evidence:
     n_dropped_spans: int = 0  # spans that the writer says it lost
     n_duplicate_spans: int = 0  # identical copies, dropped
     n_same_id_spans: int = 0  # different spans under one id, kept
-    n_orphan_spans: int = 0  # spans whose parent is not in the files
+    n_orphan_spans: int = 0  # spans whose parent is not in the files, entries apart
+    n_entry_requests: int = 0  # requests that begin below another library's span, which is not in the files
     n_twin_spans: int = 0  # calls written by two instrumentations, one of them left out
     n_late_spans: int = 0  # spans that reach beyond their parent's end
     n_early_spans: int = 0  # spans that start before their parent
@@ -87,6 +88,7 @@ class Evidence:
             "duplicate_spans": self.n_duplicate_spans,
             "same_id_spans": self.n_same_id_spans,
             "orphan_spans": self.n_orphan_spans,
+            "entry_requests": self.n_entry_requests,
             "twin_spans": self.n_twin_spans,
             "late_spans": self.n_late_spans,
             "early_spans": self.n_early_spans,

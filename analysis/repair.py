@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hotspan.analysis.classify import is_engine_span
+from hotspan.analysis.classify import is_engine_span, is_entry_span
 from hotspan.analysis.columns import MAX
 from hotspan.analysis.dialects import translate
 from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
@@ -33,6 +33,7 @@ class Repairs:
     n_duplicates: int = 0
     n_same_id: int = 0
     n_orphans: int = 0
+    n_entries: int = 0  # requests that begin below another library's span, which is not in the files
     n_late: int = 0
     n_early: int = 0  # start before their parent does: clocks of two processes, or a wrong parent
     n_invalid: int = 0
@@ -49,7 +50,8 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
     """
     distinct = list(translate(_distinct(trace.spans)))
     spans, n_same_id = _unique_ids(distinct)
-    parents, n_orphans, orphaned = _linked(spans)
+    parents, n_entries, orphaned = _linked(spans)
+    n_orphans = sum(orphaned)
     n_cycles, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents, orphaned)
     is_valid = [_is_valid(span) for span in spans]
     engine_root = [valid and is_engine_span(span) for span, valid in zip(spans, is_valid, strict=True)]
@@ -61,6 +63,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
         n_duplicates=len(trace.spans) - len(spans),
         n_same_id=n_same_id,
         n_orphans=n_orphans,
+        n_entries=n_entries,
         n_late=builder.n_late,
         n_early=builder.n_early,
         n_invalid=len(spans) - sum(is_valid) - n_unfinished,
@@ -107,14 +110,16 @@ def _unique_ids(spans: list[SpanRecord]) -> tuple[list[SpanRecord], int]:
 
 
 def _linked(spans: Sequence[SpanRecord]) -> tuple[list[int], int, list[bool]]:
-    """Return each span's parent index, how many parents are missing, and whose."""
+    """Return each span's parent index, how many requests enter here, and which spans lack their parent."""
     index_of = {span.span_id: index for index, span in enumerate(spans)}
     parents = [index_of.get(span.parent_id, NO_PARENT) if span.parent_id else NO_PARENT for span in spans]
-    orphaned = [
-        parent == NO_PARENT and span.parent_id is not None
-        for span, parent in zip(spans, parents, strict=True)
-    ]
-    return parents, sum(orphaned), orphaned
+    n_entries, orphaned = 0, [False] * len(spans)
+    for index, span in enumerate(spans):
+        if parents[index] == NO_PARENT and span.parent_id is not None:
+            is_entry = is_entry_span(span) and _is_valid(span)
+            n_entries += is_entry
+            orphaned[index] = not is_entry
+    return parents, n_entries, orphaned
 
 
 def _cut_cycles(

@@ -36,8 +36,8 @@ class Tree:
     children: Sequence[Sequence[int]]
     starts: Sequence[int]  # ns
     ends: Sequence[int]  # ns, starts[i] <= ends[i]
-    roots: Sequence[int]  # of whole requests: spans that never had a parent
-    partial_roots: Sequence[int]  # their parent is not in the files
+    roots: Sequence[int]  # of whole requests: spans without a parent in this program
+    partial_roots: Sequence[int]  # their parent is not in the files, and was to be there
     engine_spans: Sequence[EngineSpan]  # by start, on the engine's clock
 
     def duration_ns(self, index: int) -> int:

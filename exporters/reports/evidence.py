@@ -22,7 +22,7 @@ _NOTABLE_SHIFT: Final = 0.1  # of the tokens an answer
 
 def summary(evidence: Evidence) -> list[str]:
     """Return the parts of the evidence line; the first names the files."""
-    parts = [_files(evidence), counted(evidence.n_requests, "request")]
+    parts = [_files(evidence), _requests(evidence)]
     spans = counted(evidence.n_spans, "span")
     parts.append(spans if any(_incomplete(evidence)) else f"{spans}, all complete")
     if evidence.overhead_per_span_ns is not None:
@@ -128,6 +128,14 @@ def _files(evidence: Evidence) -> str:
     name = PurePath(evidence.files[0]).name or evidence.files[0]
     others = len(evidence.files) - 1
     return f"{name} and {counted(others, 'more file')}" if others else name
+
+
+def _requests(evidence: Evidence) -> str:
+    requests, n = counted(evidence.n_requests, "request"), evidence.n_entry_requests
+    if not n:
+        return requests
+    those = "each" if n == evidence.n_requests else f"{n:,} of them"
+    return f"{requests}, {those} below another library's span, which is not in the file"
 
 
 def _incomplete(evidence: Evidence) -> Iterator[str]:

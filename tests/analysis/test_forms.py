@@ -24,13 +24,17 @@ RESOURCES = (
     Resource({semconv.SERVICE_NAME: "tools"}),
 )
 SCOPE = Scope(semconv.SCOPE_NAME)
+ELSEWHERE = 98  # the place of no span
 
 
 @st.composite
 def forms(draw):
-    """Draw what the traces of one form have in common: parents, stages, names, outcomes."""
+    """Draw what the traces of one form have in common: parents, stages, names, outcomes.
+
+    Every second one begins below another library's span, which is not there.
+    """
     n = draw(st.integers(1, 7))
-    parents = [None, *(draw(st.integers(0, i - 1)) for i in range(1, n))]
+    parents = [draw(st.sampled_from((None, ELSEWHERE))), *(draw(st.integers(0, i - 1)) for i in range(1, n))]
     kinds = [
         (
             draw(st.sampled_from(("request", *STAGES))) if not i else draw(st.sampled_from(STAGES)),
@@ -60,11 +64,13 @@ def traces(draw, form, number):
     parents, kinds = form
     spans, intervals = [], []
     for i, (parent, (stage, name, outcome, status, resource)) in enumerate(zip(parents, kinds, strict=True)):
-        low, high = (0, draw(st.integers(1, 80))) if parent is None else intervals[parent]
-        slack = draw(st.sampled_from((0, 0, 0, 5))) if parent is not None else 0
+        low, high = intervals[parent] if i else (0, draw(st.integers(1, 80)))
+        slack = draw(st.sampled_from((0, 0, 0, 5))) if i else 0
         start, end = sorted((draw(st.integers(low, high)), draw(st.integers(low, high + slack))))
         intervals.append((start, end))
         attributes = {semconv.STAGE: stage} | ({semconv.OUTCOME: outcome} if outcome else {})
+        if parent == ELSEWHERE:
+            attributes[semconv.ENTRY] = True
         if stage == "generation":
             attributes |= _generation(draw)
         spans.append(
@@ -110,12 +116,15 @@ def test_traces_of_one_form_give_what_they_give_one_by_one(found):
     assert together.patterns == one_by_one.patterns
 
 
-@given(st.lists(st.integers(0, 40), min_size=2, max_size=8, unique=True).map(sorted))
-def test_plain_traces_take_the_short_way(times):
+@given(
+    st.lists(st.integers(0, 40), min_size=2, max_size=8, unique=True).map(sorted),
+    st.sampled_from((None, ELSEWHERE)),
+)
+def test_plain_traces_take_the_short_way(times, above):
     """A trace of Hotspan's own with nothing to repair has a form, and the second one like it has the same."""
     collector = Collector()
     for number in (1, 2):
-        spans = [("request", None, times[0], times[-1])]
+        spans = [("request", above, times[0], times[-1])]
         spans += [("tool", 0, a, b) for a, b in zip(times[::2], times[1::2], strict=False)]
         collector.add(
             Trace(
@@ -123,7 +132,8 @@ def test_plain_traces_take_the_short_way(times):
                 [
                     SpanRecord(
                         f"{number:032x}", f"{i + 1:016x}", None if parent is None else f"{parent + 1:016x}",
-                        f"{stage} {i}", START_NS + a, START_NS + b, {semconv.STAGE: stage}, scope=SCOPE,
+                        f"{stage} {i}", START_NS + a, START_NS + b,
+                        {semconv.STAGE: stage, semconv.ENTRY: parent == ELSEWHERE}, scope=SCOPE,
                     )
                     for i, (stage, parent, a, b) in enumerate(spans)
                 ],
