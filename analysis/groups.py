@@ -8,11 +8,12 @@ from hotspan.analysis.classify import is_entry_span, outcome_of
 from hotspan.analysis.collect import Collector
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
+from hotspan.tracer.record import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from hotspan.tracer.record import SpanRecord, Trace
+    from hotspan.tracer.record import SpanRecord
 
 OTHER: Final = "other values"
 MAX_GROUPS: Final = 20
@@ -45,7 +46,11 @@ class Grouping:
         self._keys: dict[str, None] = dict.fromkeys(_FIELDS)
 
     def add(self, trace: Trace) -> None:
-        """Take in one trace."""
+        """Take in one trace; the requests that enter the program in it are grouped one by one."""
+        for part in _apart(trace):
+            self._add(part)
+
+    def _add(self, trace: Trace) -> None:
         value = self._value_of(trace)
         if value is not None and value not in self._collectors and len(self._collectors) >= MAX_GROUPS:
             self._others.add(value)
@@ -88,6 +93,28 @@ class Grouping:
     def _note_keys(self, root: SpanRecord) -> None:
         if len(self._keys) < _MOST_KEYS:
             self._keys.update(dict.fromkeys(key for key in root.attributes if not key.startswith(_OWN)))
+
+
+def _apart(trace: Trace) -> Iterable[Trace]:
+    """Return each top span of a trace in which requests enter the program, with all below it."""
+    if not any(map(is_entry_span, trace.spans)):
+        return (trace,)
+    parts: dict[str, list[SpanRecord]] = {}
+    top_of: dict[str, str] = {}
+    for span in trace.spans:
+        parts.setdefault(_top(span, trace.by_id, top_of), []).append(span)
+    return [Trace(trace.trace_id, spans) for spans in parts.values()]
+
+
+def _top(span: SpanRecord, by_id: Mapping[str, SpanRecord], top_of: dict[str, str]) -> str:
+    path = []
+    while span.span_id not in top_of:
+        path.append(span.span_id)
+        top_of[span.span_id] = span.span_id  # so that a loop ends where it was entered
+        span = by_id.get(span.parent_id or "", span)
+    top = top_of[span.span_id]
+    top_of.update(dict.fromkeys(path, top))
+    return top
 
 
 def _is_root(span: SpanRecord) -> bool:

@@ -146,6 +146,16 @@ def test_they_are_shown_by_rank_and_by_id():
     ]
 
 
+def test_requests_of_one_trace_are_grouped_one_by_one():
+    """Each has its own value, and what lies below it; the spans come in any order."""
+    traces = [request(n, 100, answer(10, 60), attributes={"tenant": f"t{n}"}) for n in (1, 2)]
+    grouping = Grouping("tenant")
+    grouping.add(Trace("1", _entered(*traces).spans[::-1]))
+
+    found = {value: (one.n_requests, len(one.calls)) for value, one in grouping.groups()}
+    assert found == {"t1": (1, 1), "t2": (1, 1)}
+
+
 def test_a_group_is_that_of_the_entry():
     """`--by` asks the request itself, also where a child has the same start."""
     trace = build_trace(
