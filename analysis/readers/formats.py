@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Warn = Callable[[str], None]
 
 _PARQUET: Final = b"PAR1"
-_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf\0"
 _SHOWN: Final = 60
 _MAX_UNKNOWN: Final = 1000  # documents that are no spans before the first one that is
 _MANY_BYTES: Final = 4 << 20
@@ -67,7 +67,7 @@ def _items(source: Source, warn: Warn) -> Iterator[Item]:
     head = source.head()
     begin = head.lstrip(_BLANK)
     binary = sniff.binary_format(head)
-    if not begin and len(head) < HEAD_BYTES:
+    if not begin and b"\0" not in head and len(head) < HEAD_BYTES:
         why = "The writer recorded nothing, or has not flushed it yet: hotspan.flush()."
         msg = f"{source.name}: is empty. {why}"
         raise TraceFileError(msg)
@@ -77,10 +77,23 @@ def _items(source: Source, warn: Warn) -> Iterator[Item]:
         yield from parquet.read(source)
     elif otlp_proto.is_protobuf(head):
         yield from otlp_proto.read(source, warn)
-    elif binary is not None:
-        raise _refusal(source, binary)
+    elif binary in {None, sniff.BINARY}:
+        yield from _text_in(source, warn, binary)
     else:
-        yield from _Text(source, warn).items()
+        raise _refusal(source, str(binary))
+
+
+def _text_in(source: Source, warn: Warn, binary: str | None) -> Iterator[Item]:
+    """Yield what a text holds; of a damaged one, what is whole: only where nothing is, the file is none."""
+    is_any = False
+    try:
+        for item in _Text(source, warn).items():
+            is_any = True
+            yield item
+    except TraceFileError as exc:
+        if binary is None or is_any:
+            raise
+        raise _refusal(source, binary) from exc
 
 
 def _refusal(source: Source, name: str) -> TraceFileError:

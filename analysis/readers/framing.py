@@ -8,6 +8,7 @@ says of itself, when it is decoded, that it is none.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,11 +27,13 @@ _OPENING: Final = re.compile(rb"[\[{]")
 _NEXT_LINE: Final = re.compile(rb"\n[\[{]")
 _BETWEEN: Final = b" \t\r\n,\x1e\xef\xbb\xbf"  # also RFC 7464's separator and the byte order mark
 _MAX_BETWEEN: Final = 1 << 16
+_BLOCK_BYTES: Final = 1 << 20
 _MAX_IDLE: Final = 4 << 20
 _MAX_RESTARTS: Final = 100
 _QUOTE, _BRACE, _BRACKET = b'"{['
 MAX_DEPTH: Final = 10_000  # of brackets: no decoder follows that far
 TOO_DEEP: Final = "nested too deeply"
+NULS: Final = "of NUL bytes, as a loss of power leaves them"
 HALF_WRITTEN: Final = "half-written, as a killed process leaves it"
 NO_OBJECT: Final = f"without an object for {_MAX_IDLE >> 20} MiB"
 TOO_LONG: Final = f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB"
@@ -46,9 +49,12 @@ class Document(NamedTuple):
 
 
 def lines(pieces: Iterable[bytes]) -> Iterator[Document]:
-    """Yield a document for each line that is not blank."""
+    """Yield a document for each line that is not blank; NUL bytes before and behind it are one of their own."""
     for number, line in enumerate(pieces, start=1):
         text = line.strip(_BETWEEN)
+        if text and not (text[0] and text[-1]):
+            yield Document(number, text[:_MAX_KEY], problem=NULS)
+            text = text.strip(_BETWEEN + b"\0")
         if text:
             yield Document(number, text, problem=TOO_LONG if len(line) > MAX_DOCUMENT_BYTES else "")
 
@@ -82,7 +88,8 @@ class _Splitter:
             yield from self._scan()
             if problem := self._problem():
                 yield self._document(self._kept_from(), self._kept_from() + _MAX_BETWEEN, problem)
-                return
+                if problem != TOO_LONG or not self._skip():
+                    return
         for _ in range(_MAX_RESTARTS):
             if self._start is None:
                 break
@@ -139,9 +146,30 @@ class _Splitter:
         begin = _NEXT_LINE.search(self._text, (self._start or 0) + 1)
         if begin is None:
             return False
-        self._at = self._between = begin.start() + 1
-        self._depth, self._levels, self._wrapper, self._start = 0, [0], "", None
+        self._begin_anew(begin.start() + 1)
         return True
+
+    def _skip(self) -> bool:
+        """Pass over what is open, up to the next line that begins an object; return whether there is one."""
+        start = self._kept_from() + 1
+        while (begin := _NEXT_LINE.search(self._text, start)) is None:
+            self._count_lines(len(self._text) - 1)
+            block = next(self._blocks, b"")
+            if not block:
+                return False
+            self._text, self._line_at, start = self._text[-1:] + block, 0, 0
+        self._count_lines(begin.start() + 1)
+        rest = self._text[begin.start() + 1 :]
+        blocks = (rest[at : at + _BLOCK_BYTES] for at in range(0, len(rest), _BLOCK_BYTES))
+        self._blocks = itertools.chain(blocks, self._blocks)
+        self._text, self._line_at = b"", 0
+        self._begin_anew(0)
+        self._n_idle = self._idle_from = 0
+        return True
+
+    def _begin_anew(self, position: int) -> None:
+        self._at = self._between = position
+        self._depth, self._levels, self._wrapper, self._start = 0, [0], "", None
 
     def _scan(self) -> Iterator[Document]:
         before = -1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _N_LOOKED_AT: Final = 1000  # a writer has one unit
 _FROM_NS, _TO_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # 2000 to 2100
-_UNITS: Final = {"microseconds": 1_000, "milliseconds": 1_000_000}
+_UNITS: Final = {"microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 
 
 def checked(items: Iterator[Item], name: str, warn: Callable[[str], None]) -> Iterator[Item]:

@@ -44,6 +44,8 @@ DIALECTS: Final = (
 )
 OTLP_KEYS: Final = ("resourceSpans", "batches", "resource_spans", "resourceMetrics")
 
+BINARY: Final = "binary data"  # of no format that is known, or a damaged text
+
 _MAGIC: Final = (
     (b"PK\x03\x04", "a zip archive"),
     (b"BZh", "bzip2-compressed data"),
@@ -64,7 +66,7 @@ def binary_format(head: bytes) -> str | None:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
-    return None if _is_text(head) else "binary data"
+    return None if _is_text(head) else BINARY
 
 
 def _is_text(head: bytes) -> bool:

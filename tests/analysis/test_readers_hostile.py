@@ -149,7 +149,7 @@ def test_a_unit_that_is_off_by_a_thousand_is_said(tmp_path, factor, said):
     spans = [_span(n, startTime=int(files.START_US * factor)) for n in range(1, 30)]
     reader = load(_jaeger(tmp_path, spans))
 
-    found = [span for trace in reader for span in trace.spans]
+    found = [span for trace in reader for span in trace.spans.spans]
 
     assert len(found) == (0 if factor > 1 else 29)
     assert reader.evidence.n_refused_spans == (29 if factor > 1 else 0)
@@ -210,3 +210,63 @@ def test_a_directory_of_nothing_but_other_files_is_refused(tmp_path):
 
     with pytest.raises(TraceFileError, match="README:1: is not JSON"):
         list(load(tmp_path))
+
+
+def _line(number):
+    span = {
+        "traceId": TRACE,
+        "spanId": f"{number:016x}",
+        "name": "work",
+        "startTimeUnixNano": files.START_US * 1000,
+        "endTimeUnixNano": files.START_US * 1000 + 5,
+    }
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode() + b"\n"
+
+
+_HOLE = b"\0" * 4096
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(_line(1) + _HOLE + b"\n" + _line(2), id="a-hole-of-nuls"),
+        pytest.param(_line(1) + _HOLE + _line(2), id="a-hole-before-a-line"),
+        pytest.param(_line(1) + _line(2) + _HOLE, id="nuls-at-the-end"),
+        pytest.param(_line(1) + _line(2)[:-1] + _HOLE, id="nuls-behind-a-line"),
+        pytest.param(_HOLE + _line(1) + _line(2), id="nuls-at-the-start"),
+        pytest.param(_HOLE + b"\n" + _line(1) + _line(2), id="a-first-line-of-nuls"),
+        pytest.param(b"\xff\xfe\x80 garbage\n" + _line(1) + _line(2), id="a-first-line-of-garbage"),
+        pytest.param(_line(1) + b"\xff\xfe\x80\n" + _line(2), id="a-second-line-of-garbage"),
+        pytest.param(_line(1)[:100] + _HOLE + b"\n" + _line(1) + _line(2), id="a-line-that-ends-in-nuls"),
+        pytest.param(
+            json.dumps(json.loads(_line(1)), indent=1).encode()
+            + _HOLE
+            + json.dumps(json.loads(_line(2)), indent=1).encode(),
+            id="between-objects-of-many-lines",
+        ),
+    ],
+)
+def test_damaged_bytes_cost_their_line_only(tmp_path, data):
+    """NULs, as a loss of power leaves them, and bytes of no text, wherever they lie: said, and no more lost."""
+    (tmp_path / "t.jsonl").write_bytes(data)
+
+    reader = load(tmp_path / "t.jsonl")
+
+    assert sorted(span.span_id for trace in reader for span in trace.spans) == [f"{1:016x}", f"{2:016x}"]
+    assert len(reader.evidence.warnings) in {1, 2}  # the bytes, and the line that they broke off
+
+
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_a_line_that_is_too_long_costs_itself_only(tmp_path, n_before):
+    """Be it the first or the second one."""
+    path = tmp_path / "t.jsonl"
+    huge = _line(9).replace(b'"work"', b'"' + b"x" * (65 << 20) + b'"')
+    path.write_bytes(_line(1) * n_before + huge + _line(2) + _line(3))
+
+    reader = load(path)
+
+    found = [span.span_id for trace in reader for span in trace.spans]
+    assert found == [f"{number:016x}" for number in (1, 2, 3) if n_before or number > 1]
+    (warning,) = reader.evidence.warnings
+    assert f":{n_before + 1}: " in warning
+    assert "longer than 64 MiB" in warning
