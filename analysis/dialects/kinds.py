@@ -38,7 +38,14 @@ OPENINFERENCE: Final[Kinds] = (
 )
 TRACELOOP: Final[Kinds] = (
     semconv.TRACELOOP_KIND,
-    {"agent": AGENT, "tool": TOOL, "task": VAGUE, "workflow": VAGUE, "unknown": VAGUE},
+    {
+        "llm": GENERATION,  # of programs that write their spans by hand
+        "agent": AGENT,
+        "tool": TOOL,
+        "task": VAGUE,
+        "workflow": VAGUE,
+        "unknown": VAGUE,
+    },
 )
 LANGFUSE: Final[Kinds] = (
     semconv.LANGFUSE_TYPE,

@@ -13,6 +13,7 @@ from hotspan.analysis.dialects.attempts import with_attempts
 from hotspan.analysis.dialects.continued import with_endings
 from hotspan.analysis.dialects.failures import has_failed, with_failures
 from hotspan.analysis.dialects.first_token import first_of
+from hotspan.analysis.dialects.outcomes import outcome_in
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.steps import with_steps
 from hotspan.analysis.dialects.usage import model_of, usage_of
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from hotspan.tracer.record import SpanRecord
 
+# Where one of our own stamps is, no other writer's is asked.
+_MEASURED: Final = frozenset({semconv.TTFB_NS, semconv.TTFT_NS, semconv.FIRST_CHUNK_NS})
 _WITH_FIGURES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
 
 
@@ -35,22 +38,32 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     Returns:
         The same sequence where every span is Hotspan's own or says nothing that needs a word of ours.
     """
-    if all(semconv.STAGE in span.attributes or span.scope.name == semconv.SCOPE_NAME for span in spans):
+    if all(_is_own(span) for span in spans):
         return spans
     translated = [_translated(span) for span in spans]
+    if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
+        is_same = all(mine is span for mine, span in zip(translated, spans, strict=True))
+        return spans if is_same else translated
     return with_failures(with_attempts(with_endings(with_steps(translated))))
 
 
+def _is_own(span: SpanRecord) -> bool:
+    return span.scope.name == semconv.SCOPE_NAME
+
+
 def _translated(span: SpanRecord) -> SpanRecord:
-    if semconv.STAGE in span.attributes:
+    if _is_own(span):
         return span
-    if has_failed(span):
+    if (outcome := outcome_in(span)) is not None:
+        span = span._replace(status="unset", attributes={**span.attributes, semconv.OUTCOME: outcome})
+    elif semconv.STAGE not in span.attributes and has_failed(span):
         span = span._replace(status="error")
     if read(span).stage not in _WITH_FIGURES:
         return span
     found: dict[str, int | str] = dict(usage_of(span.attributes))
     if (model := model_of(span.attributes)) is not None:
         found[semconv.REQUEST_MODEL] = model
-    for key, ns in first_of(span):
-        found.setdefault(key, ns)
+    if _MEASURED.isdisjoint(span.attributes):
+        for key, ns in first_of(span):
+            found.setdefault(key, ns)
     return span._replace(attributes={**span.attributes, **found}) if found else span

@@ -49,7 +49,7 @@ class Document(NamedTuple):
 
 
 def lines(pieces: Iterable[bytes]) -> Iterator[Document]:
-    """Yield a document for each line that is not blank; NUL bytes before and behind it are one of their own."""
+    """Yield a document for each line that is not blank; NUL bytes around it are one of their own."""
     for number, line in enumerate(pieces, start=1):
         text = line.strip(_BETWEEN)
         if text and not (text[0] and text[-1]):

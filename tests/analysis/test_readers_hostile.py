@@ -141,6 +141,7 @@ def _changed(value, path, wrong):
         pytest.param(1, None, id="microseconds-as-they-should-be"),
         pytest.param(1 / 1000, "as microseconds", id="milliseconds"),
         pytest.param(1 / 1_000_000, "as milliseconds", id="seconds"),
+        pytest.param(1e-9, "as seconds", id="seconds-as-nanoseconds"),
         pytest.param(1000, "would be the year", id="nanoseconds"),
     ],
 )
@@ -149,7 +150,7 @@ def test_a_unit_that_is_off_by_a_thousand_is_said(tmp_path, factor, said):
     spans = [_span(n, startTime=int(files.START_US * factor)) for n in range(1, 30)]
     reader = load(_jaeger(tmp_path, spans))
 
-    found = [span for trace in reader for span in trace.spans.spans]
+    found = [span for trace in reader for span in trace.spans]
 
     assert len(found) == (0 if factor > 1 else 29)
     assert reader.evidence.n_refused_spans == (29 if factor > 1 else 0)
@@ -247,7 +248,7 @@ _HOLE = b"\0" * 4096
     ],
 )
 def test_damaged_bytes_cost_their_line_only(tmp_path, data):
-    """NULs, as a loss of power leaves them, and bytes of no text, wherever they lie: said, and no more lost."""
+    """NULs, as a loss of power leaves them, and bytes of no text, wherever they lie, are said."""
     (tmp_path / "t.jsonl").write_bytes(data)
 
     reader = load(tmp_path / "t.jsonl")

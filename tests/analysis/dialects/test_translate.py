@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.dialects import read, translate
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Event, Scope
@@ -190,6 +191,93 @@ def test_an_error_that_the_status_hides(scope, said, events, status):
     )
 
     assert found["c"].status == status
+
+
+SAYING_GENERATION = [
+    pytest.param(CHAT, id="operation"),
+    pytest.param(LLM, id="openinference"),
+    pytest.param({"traceloop.span.kind": "llm"}, id="traceloop"),
+    pytest.param({semconv.STAGE: semconv.GENERATION}, id="ours"),
+    pytest.param({semconv.STAGE: semconv.GENERATION} | CHAT, id="ours-and-operation"),
+]
+
+
+@pytest.mark.parametrize("stage", SAYING_GENERATION)
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ({CHUNK: 0.08}, semconv.FIRST_CHUNK_NS),
+        ({"ttft_ms": 80}, semconv.TTFT_NS),
+        ({"gen_ai.server.time_to_first_token": 0.08}, semconv.TTFT_NS),
+        ({"gen_ai.response.time_to_first_token": 0.08}, semconv.TTFT_NS),
+    ],
+)
+def test_first_tokens_are_read_whatever_says_that_it_is_a_model_call(stage, said, key):
+    """The figure does not depend on the attribute that decided the stage."""
+    found = translated(("c", 0, 300), attributes={"c": stage | said})["c"]
+
+    assert found.attributes[key] == 80 * MS
+
+
+def test_our_own_first_token_comes_before_any_other():
+    """Who has measured it from the send knows better."""
+    said = {semconv.STAGE: semconv.GENERATION, semconv.TTFT_NS: 70 * MS, "ttft_ms": 80, CHUNK: 0.06}
+
+    assert translated(("c", 0, 300), attributes={"c": said})["c"].attributes == said
+
+
+def test_a_stage_that_is_no_model_call_has_no_first_token():
+    """An agent may repeat what its call measured."""
+    said = {semconv.STAGE: semconv.AGENT, "ttft_ms": 80}
+
+    assert translated(("a", 0, 300), attributes={"a": said})["a"].attributes == said
+
+
+GIVEN_UP = [
+    ("asyncio.exceptions.CancelledError", "cancelled"),
+    ("CancelledError", "cancelled"),
+    ("asyncio.CancelledError", "cancelled"),
+    ("trio.Cancelled", "cancelled"),
+    ("GeneratorExit", "abandoned"),
+    ("KeyboardInterrupt", "interrupted"),
+]
+
+
+@pytest.mark.parametrize("place", ["error.type", "event"])
+@pytest.mark.parametrize("stage", SAYING_GENERATION)
+@pytest.mark.parametrize(("exception", "outcome"), GIVEN_UP)
+def test_what_was_given_up_is_no_failure(exception, outcome, stage, place):
+    """The status is an error in most writers' spans; what left the span says what it was."""
+    said = {"error.type": exception} if place == "error.type" else {}
+    left = [Event("exception", 5 * MS, {"exception.type": exception})] if place == "event" else []
+    found = translated(
+        ("c", 0, 50), attributes={"c": stage | said}, status={"c": "error"}, events={"c": left}
+    )["c"]
+
+    assert outcome_of(found) == outcome
+    assert found.status != "error"
+
+
+@pytest.mark.parametrize(
+    ("said", "names", "status", "outcome"),
+    [
+        pytest.param({}, ["CancelledError", "ValueError"], "error", "error", id="another-error-came-last"),
+        pytest.param({}, ["CancelledError"], "ok", "ok", id="handled"),
+        pytest.param({"error.type": "TimeoutError"}, ["CancelledError"], "error", "error", id="error-type"),
+        pytest.param({"error.type": "_OTHER"}, ["CancelledError"], "error", "cancelled", id="no-name"),
+        pytest.param({"error.type": "app.OrderCancelledError"}, [], "error", "error", id="a-program's-own"),
+        pytest.param({semconv.OUTCOME: "truncated"}, ["CancelledError"], "error", "truncated", id="ours"),
+        pytest.param({"error.type": ("a",)}, [], "error", "error", id="any-type"),
+    ],
+)
+def test_an_exception_that_says_nothing_of_the_end(said, names, status, outcome):
+    """Only the exception that left the span counts, by its whole name."""
+    events = [Event("exception", at * MS, {"exception.type": name}) for at, name in enumerate(names, 1)]
+    found = translated(
+        ("c", 0, 50), attributes={"c": CHAT | said}, status={"c": status}, events={"c": events}
+    )
+
+    assert outcome_of(found["c"]) == outcome
 
 
 AGENTS = "openinference.instrumentation.openai_agents"

@@ -365,6 +365,16 @@ def test_it_is_silent_where_it_would_be_wrong(rule):
     assert rule not in {finding.id for finding in analyse(RUNS[rule][2]()).findings}
 
 
+@pytest.mark.parametrize("name", ["asyncio.exceptions.CancelledError", "GeneratorExit", "KeyboardInterrupt"])
+def test_what_other_writers_spans_gave_up_is_no_failure(name):
+    """Their status is an error all the way up; the exception says that nothing failed."""
+    given_up = {"status": "error", "attributes": {semconv.ERROR_TYPE: name}}
+    report = analyse(many(N, lambda k: request(k, 1000, answer(0, 1000, **given_up), **given_up)))
+
+    assert (report.request.n_errors, report.request.n_cancelled) == (0, N)
+    assert not {"requests-failed", "model-calls-failed"} & {finding.id for finding in report.findings}
+
+
 def test_every_rule_is_in_the_docs():
     """docs/findings.md has each finding by its id."""
     page = (Path(__file__).parents[3] / "docs" / "findings.md").read_text("utf-8")
