@@ -6,7 +6,7 @@ Rules: docs/definitions.md#trace-request-stage.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.stages import stages_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 NO_OWNER = -1
+NOT_SELECTED: Final = "not selected"  # the stage of calls that `--where` left out
 # Stages of roots that are no requests, and what may lie below them.
 _ASIDE: Final = {
     semconv.EMBEDDING: frozenset({semconv.EMBEDDING}),
@@ -64,6 +65,24 @@ def calls_of(tree: Tree, twins: AbstractSet[int] = frozenset()) -> Calls:
         return calls
     kept = [None if calls.tops[index] in twins else stage for index, stage in enumerate(stages)]
     return _laid_out(tree, kept, guessed)
+
+
+def as_selected(tree: Tree, calls: Calls) -> Calls:
+    """Return the calls with those that are marked as not selected under a stage of their own.
+
+    Nothing is read anew: what is whose call, and whose time, stays as it was.  A request, agent or step that
+    was not selected keeps its stage, its own time being `unattributed`, and is no call.
+    """
+    marked = [index for index, span in enumerate(tree.spans) if semconv.NOT_SELECTED in span.attributes]
+    if not marked:
+        return calls
+    stages, tops = list(calls.stages), list(calls.tops)
+    for index in marked:
+        if stages[index] in semconv.ENVELOPES:
+            tops[index] = NO_OWNER
+        elif stages[index] is not None:
+            stages[index] = NOT_SELECTED
+    return replace(calls, stages=stages, tops=tops)
 
 
 def _laid_out(tree: Tree, stages: list[str | None], guessed: Sequence[int]) -> Calls:

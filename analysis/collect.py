@@ -10,7 +10,7 @@ import numpy as np
 
 from hotspan.analysis import form_sums
 from hotspan.analysis.call_table import NO_REQUEST, CallTable
-from hotspan.analysis.calls import Calls, attempts_of, calls_of, nearest
+from hotspan.analysis.calls import NO_OWNER, Calls, as_selected, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
 from hotspan.analysis.columns import longs, total
 from hotspan.analysis.critical_path import Segment, critical_path
@@ -190,6 +190,7 @@ class Collector:
 
     def _add(self, laid: Laid) -> None:
         tree, repairs, calls = laid
+        calls = as_selected(tree, calls)
         self.n_traces += 1
         self.gaps.add(tree, calls)
         self._note_repairs(repairs)
@@ -302,7 +303,7 @@ class Collector:
         intervals: dict[str, list[tuple[int, int]]] = {}
         for index in below:
             stage = calls.stages[index]
-            if stage is None:
+            if stage is None or calls.tops[index] == NO_OWNER:
                 continue
             self.totals(stage).self_ns += own_ns[index]
             if calls.is_call(index):

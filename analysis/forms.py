@@ -135,6 +135,7 @@ class Forms:
                 or parent >= index
                 or not INPUTS.isdisjoint(attributes)
                 or span_id in index_of
+                or semconv.NOT_SELECTED in attributes
                 or not stage
                 or end - start > _MAX_NS
             ):

@@ -1,7 +1,8 @@
 """A part of a run: the requests, or the calls in them, that fulfil conditions.
 
 A request is kept whole when it fulfils the conditions on requests and has a call that fulfils those on calls.
-Calls of it that do not are kept too, under the stage `not selected`: what they took is part of the request.
+Calls of it that do not are kept too, marked as `not selected`: what they took is part of the request, and
+what they are tells what the others are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hotspan.analysis.calls import NO_OWNER, Calls, calls_of, nearest
+from hotspan.analysis.calls import NO_OWNER, NOT_SELECTED, Calls, calls_of, nearest
 from hotspan.analysis.frame import Stages
 from hotspan.analysis.parts import Selection
 from hotspan.analysis.repair import repair
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from hotspan.analysis.model import Report
     from hotspan.analysis.where import Condition, Where
 
-NOT_SELECTED: Final = "not selected"
 _ID_DIGITS: Final = 16
 
 
@@ -86,18 +86,14 @@ class Selected(Iterator[Trace]):
         for root in (*tree.roots, *tree.partial_roots):
             below = tree.below(root)
             selected = self._selected(tree, calls, root, spans_of)
-            self._n_read += root in tree.roots
+            self._n_read += calls.is_request(root) and root in tree.roots
             if not selected:
                 dropped.update(below)
                 continue
-            self._n_kept += root in tree.roots
+            self._n_kept += calls.is_request(root) and root in tree.roots
             self._stages.update(dict.fromkeys(str(calls.stages[top]) for top in selected))
             whole = {NO_OWNER, *selected}
-            unselected.update(
-                index
-                for index in below
-                if calls.tops[index] not in whole and calls.stages[index] not in semconv.ENVELOPES
-            )
+            unselected.update(index for index in below if calls.tops[index] not in whole)
         if len(dropped) == len(tree.spans):
             return None
         return _changed(trace, tree, calls, dropped, unselected)
@@ -131,7 +127,7 @@ def _spans_of_calls(tree: Tree, calls: Calls) -> dict[int, list[SpanRecord]]:
 
 
 def _changed(trace: Trace, tree: Tree, calls: Calls, dropped: set[int], unselected: set[int]) -> Trace:
-    """Return the trace without the dropped spans, and with the unselected ones under their new stage."""
+    """Return the trace without the dropped spans, and with a mark on the unselected ones."""
     gone = {_key(tree.spans[index]) for index in dropped}
     other = {_key(tree.spans[index]) for index in unselected}
     for engine in tree.engine_spans:
@@ -153,7 +149,7 @@ def _key(span: SpanRecord) -> tuple[str, int]:
 
 
 def _marked(span: SpanRecord) -> SpanRecord:
-    return span._replace(attributes={**span.attributes, semconv.STAGE: NOT_SELECTED})
+    return span._replace(attributes={**span.attributes, semconv.NOT_SELECTED: True})
 
 
 def select(traces: Iterable[Trace], where: Where) -> Selected:

@@ -36,6 +36,7 @@ STREAM_ITEMS: Final = "hotspan.stream.items"  # items that a traced stream yield
 STREAM_BUSY_NS: Final = "hotspan.stream.busy_ns"  # time inside the producer
 STREAM_HOLD_NS: Final = "hotspan.stream.hold_ns"  # time between a yielded item and the next pull
 BATCH_SIZE: Final = "hotspan.batch_size"  # texts, pairs or queries of one call
+NOT_SELECTED: Final = "hotspan.not_selected"  # true: of a call that `--where` left out; in no file
 ENTRY: Final = "hotspan.entry"  # true: requests enter the program here; the parent is another library's
 COLD: Final = "hotspan.cold"  # true: the first traced call of this very model or index
 INDEX_TYPE: Final = "hotspan.retrieval.index_type"  # class of the index

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from made_traces import Call, answer, engine, many, request
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_traces import MS, Call, answer, engine, many, request
 
 from hotspan.analysis import analyse
-from hotspan.analysis.selection import NOT_SELECTED, select
+from hotspan.analysis.calls import NOT_SELECTED
+from hotspan.analysis.selection import select
 from hotspan.analysis.where import parse_where
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError
@@ -122,6 +127,98 @@ def test_what_was_repaired_is_still_said():
     report = analyse(select([trace], parse_where(["stage=rerank"])))
 
     assert report.evidence.n_late_spans == 1
+
+
+def test_what_was_not_selected_still_tells_what_others_are():
+    """The client's request below a model call that was left out is no model call of its own."""
+    url = {"http.request.method": "POST", "url.full": "http://localhost/v1/chat/completions"}
+    chat = Call(None, "chat tiny", 40, 90, {semconv.OPERATION: "chat"})
+    trace = request(
+        1, 100, Call("tool", "tool", 0, 40), chat, Call(None, "POST", 41, 89, url, inside="chat tiny")
+    )
+
+    report = analyse(select([trace], parse_where(["stage=tool"])))
+
+    assert [(row.stage, row.critical_path_ratio) for row in report.stages] == [("tool", pytest.approx(0.4))]
+    assert report.selection.other_ratio == pytest.approx(0.5)
+    assert report.unattributed.critical_path_ratio == pytest.approx(0.1)
+    assert report.generation.n_calls == 0
+    assert [item.change for item in report.what_if] == ["tool x0.5"]
+
+
+def test_an_agent_that_was_not_selected_is_no_call_of_the_agents_row():
+    """Its own time stays unattributed, and the row is that of the selected runs."""
+    writer = Call("agent", "writer", 0, 40, {semconv.AGENT_NAME: "writer"})
+    editor = Call("agent", "editor", 40, 90, {semconv.AGENT_NAME: "editor"})
+    trace = request(1, 100, writer, answer(0, 30, inside="writer"), editor)
+
+    report = analyse(select([trace], parse_where(["name=editor"])))
+
+    (row,) = report.stages
+    assert (row.stage, row.n_calls, row.busy_ns, row.self_ns) == ("agent", 1, 50 * MS, 50 * MS)
+    assert report.unattributed.critical_path_ratio == pytest.approx(0.7)
+    assert report.selection.other_ratio == pytest.approx(0.3)
+
+
+_URL = {"http.request.method": "POST", "url.full": "http://localhost/v1/chat/completions"}
+_calls = st.builds(
+    lambda stage, name, start, duration, attributes: Call(stage, name, start, start + duration, attributes),
+    st.sampled_from([None, "tool", "generation", "embedding", "retrieval", "agent"]),
+    st.sampled_from(["a", "b", "POST", "chat tiny"]),
+    st.integers(0, 250),
+    st.integers(0, 150),
+    st.sampled_from([{}, _URL, {semconv.OPERATION: "chat"}, {"openinference.span.kind": "AGENT"}]),
+)
+
+
+@st.composite
+def _traces(draw):
+    """Requests of calls beside and inside each other, some of which say no stage themselves."""
+    traces = []
+    for number in range(1, draw(st.integers(2, 4))):
+        found = [
+            replace(call, name=f"{call.name}{k}") for k, call in enumerate(draw(st.lists(_calls, max_size=6)))
+        ]
+        placed = [
+            replace(call, inside=draw(st.sampled_from([None, *(other.name for other in found[:k])])))
+            for k, call in enumerate(found)
+        ]
+        traces.append(request(number, 300, *placed))
+    return traces
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    _traces(), st.sampled_from(["name~a", "name!~b", "duration>50ms", "outcome=ok", "stage!=tool", "stage~e"])
+)
+def test_rows_unattributed_and_not_selected_are_the_whole(traces, where):
+    """Whatever the condition, on spans of any dialect: no time is lost, none is counted twice."""
+    report = analyse(select(traces, parse_where([where])))
+
+    if report.request.n:
+        shares = [row.critical_path_ratio or 0.0 for row in report.stages]
+        rest = report.unattributed.critical_path_ratio + report.selection.other_ratio
+        assert sum(shares) + rest == pytest.approx(1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(_traces())
+def test_a_selected_stage_has_the_row_it_has_in_the_whole_report(traces):
+    """Its calls are found in the whole trace, and selected afterwards."""
+    for row in analyse(traces).stages:
+        (same,) = analyse(select(traces, parse_where([f"stage={row.stage}"]))).stages
+
+        assert same.stage == row.stage
+        for figure in (
+            "n_calls",
+            "n_errors",
+            "busy_ns",
+            "wall_ns",
+            "self_ns",
+            "critical_path_ns",
+            "duration_ns",
+        ):
+            assert getattr(same, figure) == getattr(row, figure), figure
 
 
 @pytest.mark.parametrize(
