@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.dialects import read, translate
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Event, Scope
@@ -231,53 +230,6 @@ def test_a_stage_that_is_no_model_call_has_no_first_token():
     said = {semconv.STAGE: semconv.AGENT, "ttft_ms": 80}
 
     assert translated(("a", 0, 300), attributes={"a": said})["a"].attributes == said
-
-
-GIVEN_UP = [
-    ("asyncio.exceptions.CancelledError", "cancelled"),
-    ("CancelledError", "cancelled"),
-    ("asyncio.CancelledError", "cancelled"),
-    ("trio.Cancelled", "cancelled"),
-    ("GeneratorExit", "abandoned"),
-    ("KeyboardInterrupt", "interrupted"),
-]
-
-
-@pytest.mark.parametrize("place", ["error.type", "event"])
-@pytest.mark.parametrize("stage", SAYING_GENERATION)
-@pytest.mark.parametrize(("exception", "outcome"), GIVEN_UP)
-def test_what_was_given_up_is_no_failure(exception, outcome, stage, place):
-    """The status is an error in most writers' spans; what left the span says what it was."""
-    said = {"error.type": exception} if place == "error.type" else {}
-    left = [Event("exception", 5 * MS, {"exception.type": exception})] if place == "event" else []
-    found = translated(
-        ("c", 0, 50), attributes={"c": stage | said}, status={"c": "error"}, events={"c": left}
-    )["c"]
-
-    assert outcome_of(found) == outcome
-    assert found.status != "error"
-
-
-@pytest.mark.parametrize(
-    ("said", "names", "status", "outcome"),
-    [
-        pytest.param({}, ["CancelledError", "ValueError"], "error", "error", id="another-error-came-last"),
-        pytest.param({}, ["CancelledError"], "ok", "ok", id="handled"),
-        pytest.param({"error.type": "TimeoutError"}, ["CancelledError"], "error", "error", id="error-type"),
-        pytest.param({"error.type": "_OTHER"}, ["CancelledError"], "error", "cancelled", id="no-name"),
-        pytest.param({"error.type": "app.OrderCancelledError"}, [], "error", "error", id="a-program's-own"),
-        pytest.param({semconv.OUTCOME: "truncated"}, ["CancelledError"], "error", "truncated", id="ours"),
-        pytest.param({"error.type": ("a",)}, [], "error", "error", id="any-type"),
-    ],
-)
-def test_an_exception_that_says_nothing_of_the_end(said, names, status, outcome):
-    """Only the exception that left the span counts, by its whole name."""
-    events = [Event("exception", at * MS, {"exception.type": name}) for at, name in enumerate(names, 1)]
-    found = translated(
-        ("c", 0, 50), attributes={"c": CHAT | said}, status={"c": status}, events={"c": events}
-    )
-
-    assert outcome_of(found["c"]) == outcome
 
 
 AGENTS = "openinference.instrumentation.openai_agents"
