@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.dialects.first_token import is_unbelievable
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES: Final = 4
 _MOST_LETTERS: Final = 30
+_FIRST: Final = frozenset({semconv.TTFB_NS, semconv.TTFT_NS, semconv.FIRST_CHUNK_NS})
 
 
 @dataclass(slots=True)
@@ -24,12 +26,17 @@ class Gaps:
     n_guessed: int = 0
     n_agents: int = 0
     n_model_spans: int = 0
+    n_unbelieved: int = 0  # model spans whose first token is said to have come after their end
     _names: dict[str, None] = field(default_factory=dict)  # of guessed spans, the first few
 
     def add(self, tree: Tree, calls: Calls) -> None:
         """Take in one trace."""
         self.add_stages(calls, 1)
         self.n_guessed += len(calls.guessed)
+        self.n_unbelieved += sum(
+            stage == semconv.GENERATION and _FIRST.isdisjoint(span.attributes) and is_unbelievable(span)
+            for stage, span in zip(calls.stages, tree.spans, strict=True)
+        )
         for index in calls.guessed:
             if len(self._names) < _MOST_NAMES:
                 self._names[tree.spans[index].name[:_MOST_LETTERS]] = None
@@ -44,6 +51,11 @@ class Gaps:
         if self.n_guessed:
             names = ", ".join(repr(name) for name in self._names)
             yield f"stages guessed from the name or address of a span: {self.n_guessed} ({names})"
+        if self.n_unbelieved:
+            yield (
+                f"model calls whose first token came after their end, by what the spans say: "
+                f"{self.n_unbelieved}; it is not believed, and they have none"
+            )
         if self.n_agents and not self.n_model_spans:
             yield (
                 f"agent runs without a single model call: {self.n_agents}; nothing wrote spans of the calls, "

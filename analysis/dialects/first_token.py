@@ -6,7 +6,6 @@ alone, some of them long before the first token.  Only what looks into the chunk
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -20,15 +19,20 @@ if TYPE_CHECKING:
 
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
-# Key, what it is, the unit of a fraction, the units that an integer may have (the first that fits the span).
-_DURATIONS: Final[tuple[tuple[str, str, int, tuple[int, ...]], ...]] = (
-    (semconv.TIME_TO_FIRST_CHUNK, semconv.FIRST_CHUNK_NS, _NS_PER_S, (_NS_PER_S,)),
-    (semconv.CLIENT_TIME_TO_FIRST_CHUNK, semconv.FIRST_CHUNK_NS, _NS_PER_S, (_NS_PER_S,)),
-    (semconv.VERCEL_FIRST_CHUNK_MS, semconv.FIRST_CHUNK_NS, _NS_PER_MS, (_NS_PER_MS,)),
-    (semconv.TIME_TO_FIRST_TOKEN, semconv.TTFT_NS, _NS_PER_S, (_NS_PER_S, 1)),
-    (semconv.SERVER_TIME_TO_FIRST_TOKEN, semconv.TTFT_NS, _NS_PER_S, (_NS_PER_MS, 1)),
-    (semconv.TTFT_MS, semconv.TTFT_NS, _NS_PER_MS, (_NS_PER_MS,)),
+# Key, what it is, the units of a fraction and those of a whole number: the first that fits the span is meant.
+_S, _MS = (_NS_PER_S,), (_NS_PER_MS,)
+_ANY: Final = (_NS_PER_S, _NS_PER_MS, 1)
+_DURATIONS: Final[tuple[tuple[str, str, tuple[int, ...], tuple[int, ...]], ...]] = (
+    (semconv.TIME_TO_FIRST_CHUNK, semconv.FIRST_CHUNK_NS, _S, _S),
+    (semconv.CLIENT_TIME_TO_FIRST_CHUNK, semconv.FIRST_CHUNK_NS, _S, _S),
+    (semconv.VERCEL_FIRST_CHUNK_MS, semconv.FIRST_CHUNK_NS, _MS, _MS),
+    (semconv.TIME_TO_FIRST_TOKEN, semconv.TTFT_NS, _ANY, _ANY),
+    (semconv.SERVER_TIME_TO_FIRST_TOKEN, semconv.TTFT_NS, _ANY, (_NS_PER_MS, 1)),
+    (semconv.TTFT_MS, semconv.TTFT_NS, _MS, _MS),
 )
+_LEAST_NS: Final = _NS_PER_MS  # no model answers sooner: a number that would be less has another unit
+_LONGEST_NS: Final = 1 << 55  # a year
+_ROUNDING_NS: Final = _NS_PER_MS  # a first token may be rounded to behind the end of its call
 _MOMENTS: Final = ((semconv.LANGFUSE_FIRST_CHUNK, semconv.FIRST_CHUNK_NS),)
 _TOKEN_EVENTS: Final = frozenset({"first_token"})  # of our readers, where a file holds the chunks
 _N_KINDS: Final = len({semconv.FIRST_CHUNK_NS, semconv.TTFT_NS})
@@ -44,24 +48,43 @@ _TOKENS_OF_DELTA: Final = (
 
 def first_of(span: SpanRecord) -> Iterator[tuple[str, int]]:
     """Yield our key and nanoseconds from the span's start: of the first chunk, the first token, or both."""
-    for key, what, fraction, integers in _DURATIONS:
-        if (ns := _duration_ns(span, span.attributes.get(key), fraction, integers)) is not None:
+    for what, ns in _said(span):
+        if ns is not None:
             yield what, ns
+
+
+def is_unbelievable(span: SpanRecord) -> bool:
+    """Return whether a first token, or chunk, is said to have come after the end of its call."""
+    return any(ns is None for _, ns in _said(span))
+
+
+def _said(span: SpanRecord) -> Iterator[tuple[str, int | None]]:
+    """Yield all that is said, `None` for what cannot be believed."""
+    for key, what, fraction, whole in _DURATIONS:
+        value = span.attributes.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            yield what, _duration_ns(span, value, whole if value % 1 == 0 else fraction)
     for key, what in _MOMENTS:
         if (moment := _moment_ns(span.attributes.get(key))) is not None and moment >= span.start_ns:
-            yield what, moment - span.start_ns
-    yield from _from_events(span)
+            yield what, _within(span, moment - span.start_ns)
+    for what, ns in _from_events(span):
+        # A span may end when its stream is made: its chunks come later.
+        yield what, ns if what == semconv.FIRST_CHUNK_NS else _within(span, ns)
 
 
-def _duration_ns(span: SpanRecord, value: object, fraction: int, integers: tuple[int, ...]) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if not math.isfinite(value) or value < 0:
-        return None
-    if isinstance(value, float) and not value.is_integer():
-        return round(value * fraction)
-    fitting = (round(value * unit) for unit in integers if value * unit <= span.duration_ns)
-    return next(fitting, round(value * integers[0]) if len(integers) == 1 else None)
+def _duration_ns(span: SpanRecord, value: float, units: tuple[int, ...]) -> int | None:
+    first, *others = units
+    if (ns := _within(span, value * first)) is not None:
+        return ns
+    fitting = (_within(span, value * unit) for unit in others if value * unit >= _LEAST_NS)
+    return next((ns for ns in fitting if ns is not None), None)
+
+
+def _within(span: SpanRecord, ns: float) -> int | None:
+    """Return a time from the start of a span that is not after its end; an open span has none."""
+    if span.end_ns is None:
+        return round(ns) if ns <= _LONGEST_NS else None
+    return min(round(ns), span.duration_ns) if ns <= span.duration_ns + _ROUNDING_NS else None
 
 
 def _moment_ns(value: object) -> int | None:

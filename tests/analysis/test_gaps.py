@@ -36,3 +36,14 @@ def test_what_is_said_needs_no_word():
         warnings(("run", 0, 100), ("m", 0, 50, "run"), run={OPERATION: "invoke_agent"}, m={OPERATION: "chat"})
         == ()
     )
+
+
+def test_first_tokens_after_the_end_of_their_call_are_counted():
+    """A reader who misses the figure is told why it is not there."""
+    said = {OPERATION: "chat", "ttft_ms": 1e9}
+    found = warnings(("run", 0, 900), ("m", 0, 800, "run"), m=said)
+
+    assert len(found) == 1
+    assert found[0].startswith(
+        "model calls whose first token came after their end, by what the spans say: 1;"
+    )

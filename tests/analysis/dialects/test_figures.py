@@ -2,7 +2,7 @@
 
 import pytest
 
-from hotspan.analysis.dialects.first_token import first_of
+from hotspan.analysis.dialects.first_token import first_of, is_unbelievable
 from hotspan.analysis.dialects.usage import model_of, usage_of
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Event, SpanRecord
@@ -79,6 +79,22 @@ def test_models(attributes, model):
         pytest.param({"gen_ai.server.time_to_first_token": 0.09}, {TOKEN: 90 * MS}, id="fraction-of-seconds"),
         pytest.param({"gen_ai.response.time_to_first_token": 0.09}, {TOKEN: 90 * MS}, id="token-in-seconds"),
         pytest.param({"gen_ai.response.time_to_first_token": 90 * MS}, {TOKEN: 90 * MS}, id="ns-by-size"),
+        pytest.param({"gen_ai.response.time_to_first_token": 150}, {TOKEN: 150 * MS}, id="ms-by-size"),
+        pytest.param({"gen_ai.response.time_to_first_token": 90.5}, {TOKEN: 90_500_000}, id="ms-fraction"),
+        pytest.param({"gen_ai.server.time_to_first_token": 90 * MS}, {TOKEN: 90 * MS}, id="server-in-ns"),
+        pytest.param({"gen_ai.server.time_to_first_token": 90.5}, {TOKEN: 90_500_000}, id="server-fraction"),
+        pytest.param({"gen_ai.response.time_to_first_token": 400}, {}, id="no-unit-fits"),
+        pytest.param({"gen_ai.response.time_to_first_token": 0.5}, {}, id="half-a-second-is-no-half-ms"),
+        pytest.param({"ttft_ms": 1e9}, {}, id="longer-than-the-call"),
+        pytest.param({"ttft_ms": 1e308, "gen_ai.response.time_to_first_chunk": 1e308}, {}, id="absurd"),
+        pytest.param({"ttft_ms": 10**400}, {}, id="no-float-is-as-large"),
+        pytest.param({"ttft_ms": 300.4}, {TOKEN: 300 * MS}, id="rounded-to-behind-the-end"),
+        pytest.param(
+            {"ttft_ms": 1e9, "gen_ai.response.time_to_first_token": 0.09}, {TOKEN: 90 * MS}, id="two"
+        ),
+        pytest.param(
+            {"langfuse.observation.completion_start_time": "2023-11-14T22:14:20Z"}, {}, id="after-the-end"
+        ),
         pytest.param({"ai.response.msToFirstChunk": 90.5}, {CHUNK: 90_500_000}, id="vercel"),
         pytest.param({"ttft_ms": 90}, {TOKEN: 90 * MS}, id="milliseconds"),
         pytest.param(
@@ -105,6 +121,15 @@ def test_the_first_of_the_chunk_events(name):
     events = [Event(name, START + at * MS) for at in (90, 95)]
 
     assert dict(first_of(span(events=events, length_ms=20))) == {CHUNK: 90 * MS}
+
+
+def test_a_token_after_the_end_of_its_call_is_not_believed():
+    """Of an event, too; one that no attribute contradicts is left out, and known to be."""
+    late = span(events=[Event("first_token", START + 400 * MS)])
+
+    assert dict(first_of(late)) == {}
+    assert is_unbelievable(late)
+    assert not is_unbelievable(span({"ttft_ms": 90}))
 
 
 def mlflow_chunk(at_ms, text):
