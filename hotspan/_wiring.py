@@ -8,8 +8,8 @@ from hotspan.tracer import config, faults, metric
 
 if TYPE_CHECKING:
     from hotspan.tracer.channel import Exporter
-    from hotspan.tracer.config import Settings
     from hotspan.tracer.metric import MetricSink
+    from hotspan.tracer.settings import Settings
 
 
 def _file(settings: Settings) -> Exporter | None:

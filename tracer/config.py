@@ -266,15 +266,8 @@ def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
 def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
     """Record to `exporter` alone inside the `with` block, then restore what was configured before."""
     global _settings, _configured, is_active, _capturing
-    before = (
-        _capturing,
-        _settings,
-        _configured,
-        is_active,
-        recording_.installed(),
-        spans.keep_messages,
-        spans.sample_bound,
-    )
+    before = (_capturing, _settings, _configured, is_active, recording_.installed())
+    kept = (spans.keep_messages, spans.sample_bound)
     recorder = Recorder(_resource(new, measure_cost=False), [Channel(exporter, "memory")])
     recording_.install(recorder)
     _settings, _configured, is_active, _capturing = checked(new), True, True, True
@@ -283,7 +276,7 @@ def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
         yield recorder
     finally:
         recorder.shutdown(EXIT_TIMEOUT_S)
-        _capturing, _settings, _configured, is_active, outer, *kept = before
+        _capturing, _settings, _configured, is_active, outer = before
         spans.keep_messages, spans.sample_bound = kept
         recording_.install(outer)
 

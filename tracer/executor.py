@@ -26,7 +26,7 @@ from hotspan.tracer.faults import broken_call, fault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hotspan.tracer.config import Settings
+    from hotspan.tracer.settings import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")

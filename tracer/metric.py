@@ -13,7 +13,7 @@ from hotspan.tracer.record import NO_ATTRIBUTES, Attributes, Resource
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hotspan.tracer.config import Settings
+    from hotspan.tracer.settings import Settings
 
 MetricKind = Literal["gauge", "sum", "histogram"]
 

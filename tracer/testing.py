@@ -18,6 +18,7 @@ from hotspan.tracer import clock, config, semconv
 from hotspan.tracer import span as spans
 from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.record import SpanRecord, Trace
+from hotspan.tracer.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,7 +132,7 @@ def capture(**settings: Any) -> Iterator[Captured]:
         msg = "HOTSPAN_DISABLED is set, and nothing is recorded. Unset it for tests that look at spans."
         raise ConfigurationError(msg)
     captured = Captured()
-    with config.recording_to(captured, config.Settings(**settings)) as recorder:
+    with config.recording_to(captured, Settings(**settings)) as recorder:
 
         def drain() -> None:
             recorder.flush(config.EXIT_TIMEOUT_S)

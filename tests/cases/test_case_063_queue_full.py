@@ -5,7 +5,8 @@ import json
 import hotspan
 from hotspan.exporters.files import FileExporter
 from hotspan.tracer import channel, recorder
-from hotspan.tracer.config import Settings, recording_to
+from hotspan.tracer.config import recording_to
+from hotspan.tracer.settings import Settings
 
 N_SPANS = 10_000
 

@@ -3,7 +3,8 @@
 import threading
 
 import hotspan
-from hotspan.tracer.config import Settings, recording_to
+from hotspan.tracer.config import recording_to
+from hotspan.tracer.settings import Settings
 
 
 class Stuck:

@@ -14,7 +14,8 @@ import pytest
 
 import hotspan
 from hotspan.tracer import channel, recorder
-from hotspan.tracer.config import Settings, recording_to
+from hotspan.tracer.config import recording_to
+from hotspan.tracer.settings import Settings
 
 N_THREADS, N_TASKS = 8, 500
 N_SPANS_A_ROUND = 5  # a step, a failing tool, a stream and a step in it, and a retrieval around them

@@ -14,8 +14,9 @@ import pytest
 import hotspan
 from hotspan.tracer import channel, recorder
 from hotspan.tracer import span as spans
-from hotspan.tracer.config import Settings, recording_to
+from hotspan.tracer.config import recording_to
 from hotspan.tracer.record import SpanRecord
+from hotspan.tracer.settings import Settings
 
 QUIET = Settings()
 
