@@ -5,7 +5,7 @@ The first rule that matches decides; docs/definitions.md#trace-request-stage has
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from hotspan.analysis.dialects import read
 from hotspan.tracer import semconv
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 Outcome = Literal["ok", "error", "truncated", "cancelled", "abandoned", "interrupted"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
     semconv.CANCELLED: "cancelled",

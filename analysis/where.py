@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.classify import OUTCOMES, outcome_of
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError
 
@@ -41,10 +41,9 @@ _ORDERINGS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-_VALUE: Final = r"""(?:"[^"]*"|'[^']*'|[^\s,|"']+)"""
-_CONDITION: Final = re.compile(
-    rf"\s*(?P<field>[^\s=!~<>,\"']+)\s*(?P<operator>!=|!~|>=|<=|=|~|>|<)\s*(?P<values>{_VALUE}(?:\s*\|\s*{_VALUE})*)"
-)
+_VALUE: Final = r"""(?:"[^"]*"|'[^']*'|[^\s,|"'=!~<>][^\s,|"']*)"""  # `==` is a slip, and no value
+_COMPARED: Final = re.compile(r"""\s*(?P<field>[^\s=!~<>,"']+)\s*(?P<operator>!=|!~|>=|<=|=|~|>|<)\s*""")
+_VALUES: Final = re.compile(rf"(?P<values>{_VALUE}(?:\s*\|\s*{_VALUE})*)")
 _JOINT: Final = re.compile(r"\s*(?:,|\band\b)", re.IGNORECASE)
 _DURATION: Final = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<unit>[a-zµ]+)")
 _HELP: Final = "Write FIELD OPERATOR VALUE, such as stage=rerank, duration>500ms or request.outcome=error."
@@ -114,11 +113,8 @@ def parse_where(texts: Iterable[str]) -> Where:
     for text in given:
         position = 0
         while True:
-            match = _CONDITION.match(text, position)
-            if match is None:
-                raise _unreadable(text, position, "here a condition is expected.")
-            conditions.append(_condition(text, match))
-            position = match.end()
+            condition, position = _condition(text, position)
+            conditions.append(condition)
             if not text[position:].strip():
                 break
             joint = _JOINT.match(text, position)
@@ -128,15 +124,26 @@ def parse_where(texts: Iterable[str]) -> Where:
     return Where(" and ".join(given), tuple(conditions))
 
 
-def _condition(text: str, match: re.Match[str]) -> Condition:
-    field, of_request = match["field"], match["field"].startswith(_REQUEST)
+def _condition(text: str, position: int) -> tuple[Condition, int]:
+    """Return the condition that begins at a position, and where it ends."""
+    compared = _COMPARED.match(text, position)
+    if compared is None:
+        raise _unreadable(text, position, "here a condition is expected.")
+    field, of_request = compared["field"], compared["field"].startswith(_REQUEST)
+    if field == _REQUEST:
+        raise _unreadable(text, compared.end("field"), f"here a field is expected, behind {_REQUEST!r}.")
+    match = _VALUES.match(text, compared.end())
+    if match is None:
+        raise _unreadable(
+            text, compared.end(), "here a value is expected, in quotes if it begins with = ! ~ < >."
+        )
     values = tuple(_unquoted(value) for value in re.findall(_VALUE, match["values"]))
-    condition = Condition(of_request, field.removeprefix(_REQUEST), match["operator"], values)
+    condition = Condition(of_request, field.removeprefix(_REQUEST), compared["operator"], values)
     try:
         _check(condition)
     except ValueError as error:
-        raise _unreadable(text, match.start("values"), str(error)) from None
-    return condition
+        raise _unreadable(text, match.start(), str(error)) from None
+    return condition, match.end()
 
 
 def _check(condition: Condition) -> None:
@@ -144,7 +151,15 @@ def _check(condition: Condition) -> None:
     if condition.field == "duration" and condition.operator not in _ORDERINGS:
         msg = "a duration is compared with >, >=, < or <=."
         raise ValueError(msg)
+    if condition.field == "outcome" and condition.operator in ("=", "!="):
+        for value in condition.values:
+            if value not in OUTCOMES:
+                msg = f"{value!r} is no outcome: there are {', '.join(OUTCOMES)}."
+                raise ValueError(msg)
     if condition.operator in _ORDERINGS:
+        if len(condition.values) > 1:
+            msg = f"{condition.operator} takes one value, and no alternatives."
+            raise ValueError(msg)
         for value in condition.values:
             if condition.field == "duration":
                 duration_ns(value)

@@ -144,9 +144,13 @@ def sources_of(path: str | os.PathLike[str]) -> list[Source]:
     """Return the input that a path names: one file, or all files of a directory and those below it.
 
     Raises:
-        TraceFileError: There is no such path, the directory has no file, or a file may not be read.
+        TraceFileError: The path is empty, or there is none such, the directory has no file, or a file may
+            not be read.
     """
     name = os.fspath(path)
+    if not name:
+        msg = "'': is no file's name. Name the files that hold the traces, or - for standard input."
+        raise TraceFileError(msg)
     if name == STDIN or not Path(name).is_dir():
         return [Source(name)]
     found = [Source(file, is_named=False) for file in _files_below(name)]

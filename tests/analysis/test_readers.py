@@ -203,6 +203,12 @@ def test_what_cannot_be_read_is_refused_with_what_where_and_the_next_step(tmp_pa
     assert all(part in message for part in parts), message
 
 
+def test_an_empty_name_is_no_directory():
+    """A variable of the shell that is not set, most likely: nothing is read from where one stands."""
+    with pytest.raises(TraceFileError, match="is no file's name"):
+        load("")
+
+
 def test_missing_files_and_empty_directories_are_refused_at_once(tmp_path):
     """Before anything is read: the paths are what is wrong."""
     (tmp_path / "run.jsonl").write_text(_lines(ONE))

@@ -222,18 +222,41 @@ def test_a_selected_stage_has_the_row_it_has_in_the_whole_report(traces):
 
 
 @pytest.mark.parametrize(
+    ("where", "at"),
+    [
+        ("stage==rerank", 6),
+        ("stage=tool and request.=x", 23),
+        ("outcome=bla", 8),
+        ("request.duration>2s|3s", 17),
+    ],
+)
+def test_the_mark_is_below_the_place(where, at):
+    """At the first letter that cannot be read, however many conditions stand before it."""
+    with pytest.raises(ConfigurationError) as caught:
+        parse_where([where])
+
+    assert str(caught.value).splitlines()[2] == " " * (2 + at) + "^"
+
+
+@pytest.mark.parametrize(
     ("where", "says"),
     [
         ("", "a condition is expected"),
         ("stage", "a condition is expected"),
-        ("stage=", "a condition is expected"),
+        ("stage=", "a value is expected"),
+        ("stage==rerank", "a value is expected"),
+        ("request.=x", "a field is expected"),
+        ("outcome=bla", "'bla' is no outcome: there are ok, error"),
+        ("request.outcome!=ok|bla", "'bla' is no outcome"),
+        ("request.duration>2s|3s", "takes one value"),
+        ("top_k>=2|3", "takes one value"),
         ("stage=rerank or stage=tool", "'and', ',' or the end is expected"),
         ("stage=rerank and", "a condition is expected"),
         ("duration>5", "'5' is no duration"),
         ("duration>5 parsecs", "'5' is no duration"),
         ("duration=5ms", "compared with >"),
         ("top_k>many", "no number"),
-        ("stage='rerank", "a condition is expected"),
+        ("stage='rerank", "a value is expected"),
     ],
 )
 def test_what_cannot_be_read_is_shown(where, says):
