@@ -17,6 +17,7 @@ import httpx
 
 from hotspan.tracer.clients.call import Attempt, Call
 from hotspan.tracer.clients.exchange import Exchange
+from hotspan.tracer.clients.headers import request_headers
 from hotspan.tracer.clients.session import Session, complete
 from hotspan.tracer.clients.transport import open_async_client, open_client
 from hotspan.tracer.clients.urls import endpoint
@@ -109,14 +110,6 @@ class _AsyncWire:
 
 
 # --- What both clients share ---------------------------------------------------------------------------
-
-
-def _headers(api_key: str | None, extra: Mapping[str, str] | None) -> dict[str, str]:
-    # A compressed body would be held back until a block is full; it is asked for by nobody here.
-    found = {"content-type": "application/json", "accept-encoding": "identity"}
-    if api_key is not None:
-        found["authorization"] = f"Bearer {api_key}"
-    return found | {name.lower(): value for name, value in (extra or {}).items()}
 
 
 def _checked(client: object, kind: type[C]) -> C:
@@ -247,7 +240,7 @@ class LLMClient(_Client):
     Args:
         base_url: Where the server is: "http://127.0.0.1:8000", with or without `/v1`.
         model: The model to ask for; None for the first one that the server offers.
-        api_key: Sent as a bearer token.
+        api_key: Sent as a bearer token; None for none.
         timeout: Longest wait for one step (connecting, the next piece of an answer), seconds; None: no limit.
         headers: Further headers of every request.
         max_retries: How often a request is sent again that met no connection, 429 or 5xx.
@@ -274,7 +267,7 @@ class LLMClient(_Client):
         self._own = open_client(target, timeout) if http_client is None else None
         wire = _Wire(_checked(self._own or http_client, httpx.Client))
         self._session = Session(
-            target, wire, model=model, headers=_headers(api_key, headers), max_retries=max_retries
+            target, wire, model=model, headers=request_headers(api_key, headers), max_retries=max_retries
         )
         self._usage = usage
 
@@ -368,7 +361,11 @@ class AsyncLLMClient(_Client):
         self._own = open_async_client(target, timeout) if http_client is None else None
         self._wire = _AsyncWire(_checked(self._own or http_client, httpx.AsyncClient))
         self._session = Session(
-            target, self._wire, model=model, headers=_headers(api_key, headers), max_retries=max_retries
+            target,
+            self._wire,
+            model=model,
+            headers=request_headers(api_key, headers),
+            max_retries=max_retries,
         )
         self._usage = usage
 
