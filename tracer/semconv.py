@@ -58,6 +58,7 @@ TTFA_NS: Final = "hotspan.generation.time_to_first_answer_ns"  # send to the fir
 LAST_TOKEN_NS: Final = "hotspan.generation.last_token_ns"  # noqa: S105 - send to the last token; no password
 TPOT_NS: Final = "hotspan.generation.tpot_ns"  # time per output token after the first
 CHUNK_GAPS_NS: Final = "hotspan.generation.chunk_gaps_ns"  # gaps between token-bearing chunks, in order
+HELD_STAMPS: Final = "hotspan.generation.held_stamps"  # tokens that came at once after the consumer's hold
 CHUNKS: Final = "hotspan.generation.chunks"  # token-bearing chunks
 TOKENS_ESTIMATED: Final = "hotspan.generation.tokens_estimated"  # true: output tokens are counted chunks
 USAGE_DISAGREES: Final = (
