@@ -65,6 +65,8 @@ class Grouping:
     def groups(self) -> Iterator[tuple[str | None, Collector]]:
         """Yield each value and what was collected for it, most requests first, those without a value last.
 
+        A value of calls outside every request (an index being built, a partial trace) is one too.
+
         Raises:
             UnusableTraceError: No request has the attribute; the message lists some that there are.
         """
@@ -72,8 +74,10 @@ class Grouping:
             listed = ", ".join(list(self._keys)[:_LISTED])
             msg = f"--by {self.attribute}: no request has such an attribute. There are: {listed}."
             raise UnusableTraceError(msg)
+        for collector in self._collectors.values():
+            collector.finish()
         ordered = sorted(self._collectors.items(), key=lambda item: _rank(*item))
-        yield from ((value, collector) for value, collector in ordered if collector.n_requests)
+        yield from ((value, collector) for value, collector in ordered if collector.stages)
 
     def _value_of(self, trace: Trace) -> str | None:
         spans = sorted(trace.spans, key=lambda span: (not _is_root(span), span.start_ns))

@@ -49,8 +49,11 @@ MARKS = """\
 
 - Three significant digits, a unit on every figure.  `\N{EN DASH}` was not measured, `~` is an estimate, `*`
   marks a percentile with fewer than 10 samples beyond it.
+- A screen that is too narrow loses columns, without a word: self, p99, each, p95 and calls, in this order.
+  `--wide` and `COLUMNS` bring them back.
 - The shares of the stages and `unattributed` add up to 100.0 % as printed, the phases of `generation` to its
-  share.  What every figure means: [definitions](definitions.md).
+  share, with a `rest` for calls that failed: phases are those of calls that succeeded, in JSON too.  What
+  every figure means: [definitions](definitions.md).
 - What was lost, sampled, selected or repaired, and failures that flatter the percentiles, stand above the
   figures, each line with a `!`.
 - With `--where`, shares are of the whole time of the requests that are left; what other calls took in them is

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
-from made_traces import answer, many, request
+from made_traces import MS, answer, many, request
 
 from hotspan.analysis import analyse
 from hotspan.analysis.groups import MAX_GROUPS, OTHER
+from hotspan.testing import build_trace
+from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
+from hotspan.tracer.record import Trace
 
 
 def test_each_value_has_the_report_of_its_requests():
@@ -59,6 +64,21 @@ def test_a_user_id_makes_no_thousand_reports():
     assert len(groups.reports) == MAX_GROUPS + 1
     assert groups.n_other_values == 80
     assert dict(groups.reports)[OTHER].request.n == 80
+
+
+def test_calls_outside_every_request_are_in_a_group():
+    """What built the index has no request, and is in a row: the groups' calls are the whole's."""
+    index = build_trace(("texts", 0, 50 * MS), trace_id="9")
+    index = Trace("9", [span._replace(attributes={semconv.OPERATION: "embeddings"}) for span in index.spans])
+
+    report = analyse([request(1, 100, answer(0, 100)), index], by="name")
+
+    calls = Counter()
+    for _, part in report.groups.reports:
+        calls.update({row.stage: row.n_calls for row in part.stages})
+    assert calls == {row.stage: row.n_calls for row in report.stages}
+    assert calls["embedding"] == 1
+    assert [value for value, _ in report.groups.reports] == ["answer", "texts"]
 
 
 def test_an_attribute_that_nobody_has_is_refused_with_some_that_there_are():
