@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from hotspan.analysis.readers.census import count_spans
 from hotspan.analysis.readers.formats import items
-from hotspan.analysis.readers.items import LostNote, RefusedSpan
+from hotspan.analysis.readers.items import Flaw, LostNote, RefusedSpan
 from hotspan.analysis.readers.source import Source, sources_of
 from hotspan.analysis.readers.window import Window
 from hotspan.tracer import semconv
-from hotspan.tracer.errors import HotspanError
+from hotspan.tracer.errors import HotspanError, UnusableTraceError
 from hotspan.tracer.metric import MetricPoint
 from hotspan.tracer.record import SpanRecord, Trace
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ReadEvidence", "TraceReader", "load"]
 
 _MAX_WARNINGS = 20
+_MAX_FLAWS = 5  # kinds of them that are told apart in one file
 # What a writer notes of itself, and where it is added up.
 _NOTES = {
     semconv.LOST_SPANS: "n_dropped_spans",
@@ -68,10 +69,22 @@ class TraceReader(Iterator[Trace]):
 
     def _read(self) -> Iterator[Trace]:
         window = Window(count_spans(self._sources))
+        is_any = False
         try:
-            yield from window.complete(span for source in self._sources for span in self._spans(source))
+            for trace in window.complete(span for source in self._sources for span in self._spans(source)):
+                is_any = True
+                yield trace
         finally:
             self.evidence.n_spilled_spans = window.n_spilled
+        if self.evidence.n_refused_spans and not is_any:
+            raise UnusableTraceError(self._unusable())
+
+    def _unusable(self) -> str:
+        evidence = self.evidence
+        return (
+            f"{', '.join(evidence.files)}: none of the spans can be used ({evidence.n_refused_spans} of "
+            f"{evidence.n_refused_spans} left out). {' '.join(evidence.warnings[:1])}. Look at the writer."
+        )
 
     def _spans(self, source: Source) -> Iterator[SpanRecord]:
         try:
@@ -84,6 +97,7 @@ class TraceReader(Iterator[Trace]):
             self.evidence.warn(f"{exc} The file was passed over.")
 
     def _sorted_out(self, source: Source) -> Iterator[SpanRecord]:
+        flaws: dict[str, list[int]] = {}
         for item in items(source, self.evidence.warn):
             if isinstance(item, SpanRecord):
                 yield item
@@ -91,8 +105,14 @@ class TraceReader(Iterator[Trace]):
                 self._refuse(source, item)
             elif isinstance(item, MetricPoint):
                 self.evidence.metrics.append(item)
+            elif isinstance(item, Flaw):
+                reason = item.reason if item.reason in flaws or len(flaws) < _MAX_FLAWS else "and others"
+                flaws.setdefault(reason, []).append(item.line)
             else:
                 self._note(item)
+        for reason, at in flaws.items():
+            times = f", {len(at):,} times" if len(at) > 1 else ""
+            self.evidence.warn(f"{source.name}:{at[0]}: {reason}{times}; the spans are kept without it")
 
     def _refuse(self, source: Source, item: RefusedSpan) -> None:
         self.evidence.n_refused_spans += 1
@@ -123,6 +143,7 @@ def load(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> TraceRe
     Raises:
         TraceFileError: A file is missing, empty, damaged, or of no format that is read; at once where it is
             the path, else while the traces are iterated.
+        UnusableTraceError: There are spans, but none with a usable id and time.
         MissingDependencyError: A file is Parquet or zstd, and the package that reads it is not installed.
     """
     return TraceReader(tuple(source for item in (path, *more) for source in sources_of(item)))

@@ -23,9 +23,10 @@ from hotspan.analysis.readers import (
     sniff,
     values,
 )
-from hotspan.analysis.readers.items import Item, RefusedSpan
+from hotspan.analysis.readers.items import Flaw, Item, RefusedSpan
 from hotspan.analysis.readers.source import HEAD_BYTES
 from hotspan.tracer.errors import TraceFileError
+from hotspan.tracer.record import SpanRecord
 
 if TYPE_CHECKING:
     from hotspan.analysis.readers.framing import Document
@@ -305,12 +306,16 @@ def _decoded(decoder: otlp_json.Decoder, document: Document) -> list[Item]:
         text = b'{"%b":[%b]}' % (document.wrapper.encode(), text)
     try:
         found = decoder.decode(text)
-        return [item._replace(line=document.line) if type(item) is RefusedSpan else item for item in found]
+        return [item if type(item) is SpanRecord else _placed(item, document.line) for item in found]
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
         # What Python writes and JSON has not, such as NaN: as null.
         return list(decoder.decode(msgspec.json.encode(values.from_json(text))))
+
+
+def _placed(item: Item, line: int) -> Item:
+    return item._replace(line=line) if isinstance(item, RefusedSpan | Flaw) else item
 
 
 def _shown(text: bytes) -> str:

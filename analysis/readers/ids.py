@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from functools import lru_cache
 
 TRACE_DIGITS = 32
 SPAN_DIGITS = 16
 _DIGITS = "0123456789abcdef"
 _HEX = frozenset(_DIGITS)
+_UUID_CHARACTERS = 36
+_BY_TIME = "126"  # versions of UUIDs whose last digits are those of a machine
 
 
 def trace_id(text: str) -> str | None:
@@ -23,14 +26,29 @@ def span_id(text: str) -> str | None:
     """Return a span id as 16 hex digits, or `None` where there is none in `text` (empty, zero or garbage)."""
     if len(text) == SPAN_DIGITS and not text.strip(_DIGITS) and text.strip("0"):
         return text
+    if len(text) == _UUID_CHARACTERS:
+        return of_uuid(text)
     return _hex(text, SPAN_DIGITS)
 
 
+def parent_id(text: str) -> str | None:
+    """Return a parent's id as 16 hex digits, or `None` where `text` names none: empty or zero.
+
+    An id that is none names a parent nobody can find, and not none: it is taken by its hash.
+    """
+    found = span_id(text)
+    if found is None and text.strip("0x-") and text.strip("A="):
+        return hashlib.blake2b(text.encode(errors="replace"), digest_size=SPAN_DIGITS // 2).hexdigest()
+    return found
+
+
 def of_uuid(text: str) -> str | None:
-    """Return a span id for a run that is named by a UUID: its last 16 digits, the random ones."""
+    """Return a span id for a run that is named by a UUID: its last 16 digits; of one by time, the first."""
     digits = text.replace("-", "").lower()
     if len(digits) != TRACE_DIGITS or not _HEX.issuperset(digits):
         return None
+    if digits[12] in _BY_TIME and len(text) == _UUID_CHARACTERS:
+        return _non_zero(digits[:SPAN_DIGITS])
     return _non_zero(digits[-SPAN_DIGITS:]) or _non_zero(digits[:SPAN_DIGITS])
 
 

@@ -15,10 +15,17 @@ class RefusedSpan(NamedTuple):
     line: int = 0  # where the object that holds it begins in the file; 0 where there are no lines
 
 
+class Flaw(NamedTuple):
+    """Something of a span that could not be used; the span itself is handed on without it."""
+
+    reason: str
+    line: int = 0
+
+
 class LostNote(NamedTuple):
     """A resource without spans: what its writer says about itself, such as how many spans it lost."""
 
     resource: Resource
 
 
-Item = SpanRecord | RefusedSpan | LostNote | MetricPoint
+Item = SpanRecord | RefusedSpan | Flaw | LostNote | MetricPoint

@@ -2,20 +2,21 @@
 
 Ids are hex or base64, enums numbers or names, 64-bit integers strings or numbers, keys camelCase or
 snake_case, the outer list `resourceSpans` or `batches`.  The usual form is decoded by type, only the fields
-that are needed; a document that does not fit is decoded again, span by span, so that one bad span costs
-itself only.
+that are needed; a document that does not fit is decoded again, span by span and field by
+field, so that what is bad costs itself only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from hotspan.analysis.readers import ids
-from hotspan.analysis.readers.items import Item, LostNote, RefusedSpan
-from hotspan.analysis.readers.otlp_values import KnownAttributes
+from hotspan.analysis.readers import ids, values
+from hotspan.analysis.readers.items import Flaw, Item, LostNote, RefusedSpan
+from hotspan.analysis.readers.otlp_salvage import elements, salvage
+from hotspan.analysis.readers.otlp_values import KnownAttributes, attributes_of
 from hotspan.tracer.record import (
     KINDS,
     STATUSES,
@@ -148,6 +149,7 @@ class Decoder:
         self._resources: dict[tuple[bytes, str], Resource] = {}
         self._scopes: dict[tuple[bytes, str], Scope] = {}
         self._attributes = KnownAttributes()
+        self._flaws: list[str] = []  # of the document that is being read
 
     def decode(self, document: bytes) -> Iterator[Item]:
         """Yield what one OTLP/JSON document holds.
@@ -171,9 +173,11 @@ class Decoder:
         except msgspec.ValidationError:
             exports = _decode_loosely(document)
         found: list[Item] = []
+        self._flaws.clear()
         for export in exports if isinstance(exports, list) else [exports]:
             for group in (*export.resource_spans, *export.batches):
                 self._read_group(group, found)
+        found.extend(map(Flaw, self._flaws))
         return found
 
     def _read_group(self, group: _ResourceSpans | _LooseResourceSpans, found: list[Item]) -> None:
@@ -201,34 +205,46 @@ class Decoder:
         return found
 
     def _read(self, raw: msgspec.Raw) -> Attributes:
-        return self._attributes.read(bytes(raw))
+        try:
+            return self._attributes.read(bytes(raw))
+        except ValueError:
+            pairs = elements(raw, lambda pair: attributes_of(b"[%b]" % bytes(pair)), "attributes", self._say)
+            return {key: value for pair in pairs for key, value in pair.items()}
+
+    def _say(self, flaw: str) -> None:
+        self._flaws.append(flaw)
 
     def _span(self, span: _Decoded | msgspec.Raw, resource: Resource, scope: Scope) -> Item:
         try:
-            decoded = span if isinstance(span, _Span) else _decode_span(span)
-            return self._record(decoded, resource, scope)
+            return self._record(span if isinstance(span, _Span) else self._fields(span), resource, scope)
         except ValueError as exc:  # msgspec's errors are ValueErrors too
             return RefusedSpan(str(exc))
+
+    def _fields(self, span: msgspec.Raw) -> _LooseSpan:
+        try:
+            return _decode_span(span)
+        except msgspec.ValidationError:
+            return salvage(span, _LooseSpan, self._say)
 
     def _record(self, span: _Decoded, resource: Resource, scope: Scope) -> SpanRecord:
         trace_id, span_id = ids.trace_id(span.trace_id), ids.span_id(span.span_id)
         if trace_id is None or span_id is None:
             msg = f"span {span.name!r} has no usable id (trace {span.trace_id!r}, span {span.span_id!r})"
             raise ValueError(msg)
-        status = span.status
+        status, parent = span.status, span.parent_span_id
         # By position and without the class's own checks: once for every span of a file.
         return SpanRecord._make((
             trace_id,
             span_id,
-            ids.span_id(span.parent_span_id) if span.parent_span_id else None,
+            (ids.span_id(parent) or self._parent(parent)) if parent else None,
             span.name,
             int(span.start_time_unix_nano or 0),
             int(span.end_time_unix_nano or 0) or None,
-            self._attributes.read(bytes(span.attributes)),
-            _KINDS.get(span.kind, KINDS[0]),
-            _STATUSES.get(status.code, STATUSES[0]) if status else STATUSES[0],
+            self._read(span.attributes),
+            _KINDS.get(span.kind) or self._kind(span.kind),
+            (_STATUSES.get(status.code) or self._status(status.code)) if status else STATUSES[0],
             status.message if status else "",
-            tuple([self._event(event) for event in span.events]) if span.events else (),
+            self._events(span.events) if span.events else (),
             tuple([self._link(link) for link in span.links]) if span.links else (),
             resource,
             scope,
@@ -238,6 +254,35 @@ class Decoder:
             _count(span.dropped_events_count) if span.dropped_events_count else 0,
             _count(span.dropped_links_count) if span.dropped_links_count else 0,
         ))  # fmt: skip
+
+    def _parent(self, text: str) -> str | None:
+        found = ids.parent_id(text)
+        if found is not None:
+            self._say(f"the parent's id {values.shown(text)} of a span is none, so its parent is missing")
+        return found
+
+    def _kind(self, value: int | str) -> Kind:
+        kind: Kind = self._spelled("kind", value, KINDS)
+        return kind
+
+    def _status(self, value: int | str) -> Status:
+        status: Status = self._spelled("status", value, STATUSES)
+        return status
+
+    def _spelled(self, what: str, value: int | str, members: Sequence[Any]) -> Any:
+        found = values.member(value, members)
+        if found is None and value != "":
+            self._say(f"the {what} {values.shown(value)} of a span is not known")
+        return found or members[0]
+
+    def _events(self, events: list[_Event]) -> tuple[Event, ...]:
+        found = []
+        for event in events:
+            try:
+                found.append(self._event(event))
+            except ValueError:
+                self._say(f"the time {values.shown(event.time_unix_nano)} of an event is none")
+        return tuple(found)
 
     def _event(self, event: _Event) -> Event:
         time_ns, n_dropped = int(event.time_unix_nano or 0), _count(event.dropped_attributes_count)
@@ -254,7 +299,10 @@ def _attributed(raw: bytes) -> _Attributed:
 
 def _count(value: _Count) -> int:
     # Unsigned in the protocol; some writers put -1 where they do not know.
-    return max(int(value or 0), 0)
+    try:
+        return max(int(value or 0), 0)
+    except ValueError:
+        return 0
 
 
 def _camel(document: Any) -> Any:

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from hotspan.analysis.readers import protobuf
+from hotspan.analysis.readers import ids, protobuf
 from hotspan.analysis.readers.compression import LENGTH_BYTES, stream_of
 from hotspan.analysis.readers.items import Item, LostNote, RefusedSpan
 from hotspan.analysis.readers.source import MAX_DOCUMENT_BYTES
@@ -205,7 +205,7 @@ def _record(span: protobuf.Fields, resource: Resource, scope: Scope) -> SpanReco
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=_id(span, 4, _SPAN_BYTES),
+        parent_id=_id(span, 4, _SPAN_BYTES) or ids.parent_id(protobuf.last_bytes(span, 4).hex()),
         name=name,
         start_ns=protobuf.fixed(span, 7),
         end_ns=protobuf.fixed(span, 8) or None,
@@ -235,8 +235,8 @@ def _event(event: protobuf.Fields) -> Event:
 
 
 def _link(link: protobuf.Fields) -> Link:
-    ids = _id(link, 1, _TRACE_BYTES) or "", _id(link, 2, _SPAN_BYTES) or ""
-    return Link(*ids, _attributes(link.get(4, ())), protobuf.text(link, 3))
+    linked = _id(link, 1, _TRACE_BYTES) or "", _id(link, 2, _SPAN_BYTES) or ""
+    return Link(*linked, _attributes(link.get(4, ())), protobuf.text(link, 3))
 
 
 def _attributes(pairs: Any, depth: int = 0) -> dict[str, AttributeValue]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -190,20 +190,25 @@ def trace_and_span_id(trace: object, span: object, name: object) -> tuple[str, s
 
 
 def parent_id(value: object) -> str | None:
-    """Return a parent's id as lower-case hex, or `None` where there is none."""
-    return ids.span_id(value) if isinstance(value, str) and value else None
+    """Return a parent's id as lower-case hex, or `None` where there is none; see `ids.parent_id`."""
+    return ids.parent_id(value) if isinstance(value, str) and value else None
+
+
+def member(value: object, members: Collection[str]) -> str | None:
+    """Return which of OTLP's names is meant: `ERROR`, `StatusCode.ERROR`, `STATUS_CODE_ERROR`, `error`."""
+    name = text(value).rpartition(".")[2].strip().lower()
+    name = name.removeprefix("span_kind_").removeprefix("status_code_")
+    return name if name in members else None
 
 
 def kind(value: object) -> Kind:
-    """Return the kind of a span: `CLIENT`, `SpanKind.CLIENT`, `SPAN_KIND_CLIENT`, `client`."""
-    name = text(value).rpartition(".")[2].lower().removeprefix("span_kind_")
-    return name if name in _KINDS else "unspecified"
+    """Return the kind of a span in any spelling of `member`; what is none is unspecified."""
+    return cast("Kind", member(value, _KINDS) or KINDS[0])
 
 
 def status(value: object) -> Status:
-    """Return the status of a span: `ERROR`, `StatusCode.ERROR`, `STATUS_CODE_ERROR`, `error`."""
-    name = text(value).rpartition(".")[2].lower().removeprefix("status_code_")
-    return name if name in _STATUSES else "unset"
+    """Return the status of a span in any spelling of `member`; what is none is unset."""
+    return cast("Status", member(value, _STATUSES) or STATUSES[0])
 
 
 def attributes(value: object) -> Attributes:

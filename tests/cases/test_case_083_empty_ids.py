@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from hotspan.analysis import analyse, load
+from hotspan.tracer.errors import UnusableTraceError
 
 
 def test_spans_without_ids_are_refused_one_by_one(tmp_path):
@@ -23,11 +26,13 @@ def test_spans_without_ids_are_refused_one_by_one(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
 
-    report = analyse(load(path))
+    reader = load(path)
 
-    assert report.evidence.n_traces == 0
-    assert report.evidence.n_invalid_spans == 7
-    assert any("no usable id" in warning for warning in report.evidence.warnings)
+    with pytest.raises(UnusableTraceError, match="no usable id"):
+        analyse(reader)
+
+    assert reader.evidence.n_refused_spans == 7
+    assert any("no usable id" in warning for warning in reader.evidence.warnings)
 
 
 def test_so_are_those_of_jaeger(tmp_path):
@@ -39,6 +44,9 @@ def test_so_are_those_of_jaeger(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"data": [{"traceID": "", "spans": spans, "processes": {}}]}))
 
-    report = analyse(load(path))
+    reader = load(path)
 
-    assert (report.evidence.n_traces, report.evidence.n_invalid_spans) == (0, 7)
+    with pytest.raises(UnusableTraceError, match="no usable id"):
+        analyse(reader)
+
+    assert reader.evidence.n_refused_spans == 7
