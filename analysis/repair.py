@@ -14,6 +14,7 @@ from hotspan.analysis.classify import is_engine_span, is_entry_span
 from hotspan.analysis.columns import MAX
 from hotspan.analysis.dialects import translate
 from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
+from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -115,6 +116,10 @@ def _linked(spans: Sequence[SpanRecord]) -> tuple[list[int], int, list[bool]]:
     parents = [index_of.get(span.parent_id, NO_PARENT) if span.parent_id else NO_PARENT for span in spans]
     n_entries, orphaned = 0, [False] * len(spans)
     for index, span in enumerate(spans):
+        if parents[index] == NO_PARENT and span.parent_id is not None:
+            # What lies between two stages, and is not here, is the time of the outer one.
+            outer = str(span.attributes.get(semconv.OUTER_STAGE)).lower().zfill(_SPAN_DIGITS)
+            parents[index] = index_of.get(outer, NO_PARENT)
         if parents[index] == NO_PARENT and span.parent_id is not None:
             is_entry = is_entry_span(span) and _is_valid(span)
             n_entries += is_entry

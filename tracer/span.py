@@ -352,10 +352,12 @@ def _adopt(span: Span, parent: SpanContext | None, attributes: Mapping[str, Any]
     span.trace_id, span.parent_id = parent.trace_id, parent.span_id
     span.flags, span.trace_state = parent.trace_flags, parent.trace_state
     span.recording = bool(parent.trace_flags & SAMPLED)
-    if attributes.get(semconv.STAGE) == semconv.REQUEST:
-        ours = current_span()  # beyond the other library's span, or the very parent (`use_span`)
-        if ours is None or ours.trace_id != span.trace_id:
-            span.own[semconv.ENTRY] = True
+    ours = current_span()  # beyond the other library's span, or the very parent (`use_span`)
+    if ours is not None and ours.trace_id == span.trace_id:
+        if ours.span_id != span.parent_id:
+            span.own[semconv.OUTER_STAGE] = f"{ours.span_id:016x}"
+    elif attributes.get(semconv.STAGE) == semconv.REQUEST:
+        span.own[semconv.ENTRY] = True
 
 
 def current_span() -> Span | None:

@@ -107,3 +107,23 @@ def test_decorated_requests_of_every_kind_are_entries():
         list(hotspan.request("streamed")(lambda: iter("ab"))())
 
     assert [span.attributes.get(semconv.ENTRY) for span in captured.spans] == [True, True]
+
+
+def test_a_stage_below_another_librarys_span_names_the_stage_around_it():
+    """A file without the other library's spans still tells what the stage is a part of."""
+    with capture() as captured, hotspan.request("whole"), sdk_span(), sdk_span(), hotspan.retrieval("kb"):
+        with hotspan.step("inner"):
+            pass
+
+    whole = captured.one("request whole")
+    assert captured.one("retrieval kb").attributes[semconv.OUTER_STAGE] == whole.span_id
+    assert semconv.OUTER_STAGE not in captured.one("step inner").attributes
+    assert semconv.OUTER_STAGE not in whole.attributes
+
+
+def test_a_parent_that_is_a_stage_needs_no_other_name():
+    """Neither the very stage made current by OpenTelemetry's means, nor one that a header names."""
+    for around in (our_span_used, our_headers):
+        with capture() as captured, around(), hotspan.retrieval("kb"):
+            pass
+        assert semconv.OUTER_STAGE not in captured.one("retrieval kb").attributes
