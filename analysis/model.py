@@ -163,6 +163,7 @@ class StageRow:
     first_call_ns: int | None = None
     later_calls_p90_ns: float | None = None
     n_later_calls: int = 0
+    n_later_calls_as_slow: int = 0  # of these, with more than half the first one's time
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
@@ -183,6 +184,7 @@ class StageRow:
             "first_call_ms": _ms(self.first_call_ns),
             "later_calls_p90_ms": _ms(self.later_calls_p90_ns),
             "later_calls": self.n_later_calls,
+            "later_calls_as_slow": self.n_later_calls_as_slow,
         }
         if self.phases:
             row["phases"] = [phase.to_dict() for phase in self.phases]

@@ -204,6 +204,7 @@ def _stage_row(
         first_call_ns=first.ns,
         later_calls_p90_ns=first.later_p90_ns,
         n_later_calls=first.n_later,
+        n_later_calls_as_slow=first.n_as_slow,
     )
 
 
@@ -215,6 +216,7 @@ class _FirstCall:
     ns: int | None = None
     later_p90_ns: float | None = None
     n_later: int = 0
+    n_as_slow: int = 0  # later calls of more than half the first one's time
 
     @property
     def excess_ns(self) -> float:
@@ -225,7 +227,9 @@ class _FirstCall:
 def _first_call(totals: StageTotals) -> _FirstCall:
     """Return the first call that stands out most: by name, since one stage may do different work."""
     found = [
-        _FirstCall(name, times.first[1], later.p90, later.n)
+        _FirstCall(
+            name, times.first[1], later.p90, later.n, int((2 * view(times.later_ns) > times.first[1]).sum())
+        )
         for name, times in totals.self_times_of.items()
         if times.first is not None and (later := distribution(times.later_ns)) is not None
     ]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _HIGH_UNATTRIBUTED: Final = 0.05
 _MIN_WARM: Final = 2  # calls after the first, for a p90 that is not one of them alone
 _COLD_FACTOR: Final = 3.0  # the first call against the p90 of the others
+_MAX_AS_SLOW: Final = 0.01  # of the later calls: the odds that the first is one of them by chance
 _MIN_EXPECTED: Final = 10.0  # events, for their absence to be no accident
 _STANDSTILL: Final = 0.1  # of the expected events
 
@@ -47,7 +48,13 @@ def cold_start(report: Report) -> Iterator[Finding]:
                 {
                     "first_call_self_ms": milliseconds(first),
                     "later_calls_self_p90_ms": milliseconds(later),
-                    "against": {"later_calls": row.n_later_calls, "critical_path_ratio": share},
+        if row.n_later_calls_as_slow > _MAX_AS_SLOW * row.n_later_calls:
+            continue  # calls are that slow now and then, and the first was by chance
+                    "against": {
+                        "later_calls": row.n_later_calls,
+                        "later_calls_as_slow": row.n_later_calls_as_slow,
+                        "critical_path_ratio": share,
+                    },
                 },
                 "Make one call of each stage before the first user's, or leave the first request out.",
             )

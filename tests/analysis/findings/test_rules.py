@@ -365,6 +365,14 @@ def test_it_is_silent_where_it_would_be_wrong(rule):
     assert rule not in {finding.id for finding in analyse(RUNS[rule][2]()).findings}
 
 
+@pytest.mark.parametrize(("each", "is_cold"), [(20, False), (200, True)])
+def test_a_first_call_that_is_slow_by_chance_is_no_cold_start(each, is_cold):
+    """Every twentieth call is as slow, and the first is one of them; or the first alone is."""
+    runs = many(200, lambda k: staged(k, generation=900 if k % each == 1 else 200))
+
+    assert ("cold-start-generation" in {finding.id for finding in analyse(runs).findings}) is is_cold
+
+
 @pytest.mark.parametrize("name", ["asyncio.exceptions.CancelledError", "GeneratorExit", "KeyboardInterrupt"])
 def test_what_other_writers_spans_gave_up_is_no_failure(name):
     """Their status is an error all the way up; the exception says that nothing failed."""
