@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hotspan.analysis.collect import Collector
+    from hotspan.analysis.critical_path import Segment
     from hotspan.analysis.forms import Form, Matched
 
 BATCH: Final = 4_096  # traces that wait to be summed
@@ -69,7 +70,7 @@ def sum_form(collector: Collector, form: Form) -> None:
     _add_calls(collector, times)
     _add_requests(collector, times)
     _add_paths(collector, times)
-    collector.patterns.add_form(form, times.starts, times.ends)
+    collector.patterns.add_form(form, times.starts, times.ends, times.segments)
     form.let_go()
 
 
@@ -83,6 +84,8 @@ class _Times:
     durations: Longs = field(init=False)
     own: Longs = field(init=False)  # self times, of spans
     path: Longs = field(init=False)  # time on the critical path, of spans
+    # Critical paths of the traces in which calls run at once, by row.
+    segments: dict[int, list[Segment]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         calls = self.form.calls
@@ -95,7 +98,8 @@ class _Times:
             self.path = self.path.copy()
         for number, tree in self.form.overlapping.items():
             self.path[number] = 0
-            for index, start, end in critical_path(tree, 0):
+            self.segments[number] = critical_path(tree, 0)
+            for index, start, end in self.segments[number]:
                 self.path[number, index] += end - start
 
     def _alone(self, children: Sequence[Sequence[int]]) -> Longs:

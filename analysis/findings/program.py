@@ -19,14 +19,24 @@ _STANDSTILL: Final = 0.1  # of the expected events
 
 
 def unattributed(report: Report) -> Iterator[Finding]:
-    """Say how much time lies in no stage."""
-    ratio = report.unattributed.critical_path_ratio
-    if ratio is not None and ratio > _HIGH_UNATTRIBUTED:
+    """Say how much time lies in no stage, but for time in which a call overlapped the next one."""
+    whole_ns, whole = report.unattributed.critical_path_ns, report.unattributed.critical_path_ratio
+    if whole is None or not whole_ns:
+        return
+    overlapped = whole * min(report.patterns.overlapped_ns / whole_ns, 1.0)
+    ratio = whole - overlapped
+    if ratio > _HIGH_UNATTRIBUTED:
         yield Finding(
             "unattributed-time",
             "warning" if ratio > MUCH else "info",
             f"{percent(ratio)} of request time lies in no stage.",
-            {"unattributed_ratio": ratio, "against": {"stages_ratio": 1 - ratio}},
+            {
+                "unattributed_ratio": ratio,
+                "against": {
+                    "stages_ratio": 1 - whole,
+                    "overlapped_by_calls_ratio": overlapped or None,
+                },
+            },
             "Wrap the code between the stages: with hotspan.stage('name'): …",
         )
 
@@ -38,6 +48,8 @@ def cold_start(report: Report) -> Iterator[Finding]:
         first, later, share = row.first_call_ns, row.later_calls_p90_ns, row.critical_path_ratio
         if first is None or not later or row.n_later_calls < _MIN_WARM or (share or 0.0) < WORTHWHILE:
             continue
+        if row.n_later_calls_as_slow > _MAX_AS_SLOW * row.n_later_calls:
+            continue  # calls are that slow now and then, and the first was by chance
         is_worthwhile = request is None or first - later > WORTHWHILE * request.p50
         if first > _COLD_FACTOR * later and is_worthwhile:
             yield Finding(
@@ -48,8 +60,6 @@ def cold_start(report: Report) -> Iterator[Finding]:
                 {
                     "first_call_self_ms": milliseconds(first),
                     "later_calls_self_p90_ms": milliseconds(later),
-        if row.n_later_calls_as_slow > _MAX_AS_SLOW * row.n_later_calls:
-            continue  # calls are that slow now and then, and the first was by chance
                     "against": {
                         "later_calls": row.n_later_calls,
                         "later_calls_as_slow": row.n_later_calls_as_slow,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hotspan.analysis.patterns import Patterns
 from hotspan.analysis.patterns.decode_load import decode_load
 from hotspan.analysis.patterns.growth import prompt_growth
+from hotspan.analysis.patterns.overlaps import overlapped_ns
 from hotspan.analysis.patterns.path import OnPath
 from hotspan.analysis.patterns.refusals import refusals_of
 from hotspan.analysis.patterns.repeats import RepeatCollector
@@ -16,7 +17,7 @@ from hotspan.analysis.patterns.runs import RunCollector
 from hotspan.analysis.patterns.stalls import StallCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hotspan.analysis.call_table import CallTable
     from hotspan.analysis.calls import Calls
@@ -36,6 +37,7 @@ class PatternCollector:
     _repeats: RepeatCollector = field(default_factory=RepeatCollector)
     _stalls: StallCollector = field(default_factory=StallCollector)
     _refusals: Counter[str] = field(default_factory=Counter)
+    _overlapped_ns: int = 0
 
     def add_call(self, call: ModelCall) -> None:
         """Take in one model call, in a request or not."""
@@ -47,9 +49,22 @@ class PatternCollector:
         self._runs.add(tree, calls, below, path)
         self._repeats.add(tree, calls, below, path)
         self._stalls.add(tree, calls, below)
+        self._overlapped_ns += overlapped_ns(tree, calls, below, segments)
 
-    def add_form(self, form: Form, starts: Longs, ends: Longs) -> None:
-        """Take in the requests of one form, in which nothing repeats; a row of starts and of ends each."""
+    def add_form(
+        self, form: Form, starts: Longs, ends: Longs, paths: Mapping[int, Sequence[Segment]]
+    ) -> None:
+        """Take in the requests of one form, in which nothing repeats.
+
+        Args:
+            form: With those in which calls run at once.
+            starts: A row a request.
+            ends: The same.
+            paths: The critical paths of the requests in which calls run at once, by row.
+        """
+        for row, segments in paths.items():
+            tree = form.overlapping[row]
+            self._overlapped_ns += overlapped_ns(tree, form.calls, range(len(form.spans)), segments)
         self._repeats.pass_over(len(starts))
         self._stalls.add_form(form, starts, ends)
 
@@ -62,4 +77,5 @@ class PatternCollector:
             decode_load=decode_load(calls),
             stalls=self._stalls.result(),
             refusals=dict(self._refusals),
+            overlapped_ns=self._overlapped_ns,
         )
