@@ -43,10 +43,10 @@ def rerank(report: Report) -> Iterator[Finding]:
 
 
 def side_dominates(report: Report) -> Iterator[Finding]:
-    """Say that most of the time passes before the model is asked."""
+    """Say that most of the time passes before the model is asked, where it is asked."""
     shares = {f"{stage}_ratio": stage_ratio(report, stage) for stage in _SIDE}
     total = sum(share or 0.0 for share in shares.values())
-    if total > MUCH:
+    if total > MUCH and _asks_a_model(report):
         largest = max(_SIDE, key=lambda stage: share_of(report, stage))
         yield Finding(
             "retrieval-side-dominates",
@@ -56,6 +56,11 @@ def side_dominates(report: Report) -> Iterator[Finding]:
             {**shares, "against": _instead(report)},
             f"Begin with {largest}: a faster model will not help.",
         )
+
+
+def _asks_a_model(report: Report) -> bool:
+    row = row_of(report, semconv.GENERATION)
+    return row is not None and (row.calls_per_request is None or row.calls_per_request.max > 0)
 
 
 def _instead(report: Report) -> dict[str, float | None]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.findings.figures import MIN_TAIL, MUCH, milliseconds, percent, significant
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.tail import UNATTRIBUTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,4 +71,8 @@ def _factor(slow: float, usual: float) -> float | None:
 
 
 def _name(part: TailPart) -> str:
-    return part.stage if part.phase is None else f"{part.phase} ({part.stage})"
+    if part.phase is None:
+        return "in no stage" if part.stage == UNATTRIBUTED else part.stage
+    if part.phase == UNATTRIBUTED:  # the phase: the stage is known
+        return f"inside {part.stage}, in none of its phases"
+    return f"{part.phase} ({part.stage})"

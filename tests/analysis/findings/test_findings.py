@@ -125,13 +125,19 @@ def test_evidence_keeps_its_precision_and_names_its_statistic():
 
 def test_evidence_names_only_what_the_run_has():
     """A stage that is not there is no stage of 0.0 %, a phase that was not measured none of 0 ms."""
-    (side,) = findings(_report(stages=(_row("retrieval", 0.9),), unattributed=Unattributed(1, 0.04)))
+    stages = (_row("retrieval", 0.9), _row("generation", 0.06))
+    (side,) = findings(_report(stages=stages, unattributed=Unattributed(1, 0.04)))
     (hold,) = findings(
         _report(stages=(_row("generation", 0.9),), generation=_phases(consumer_hold=60, first_token_wait=40))
     )
 
-    assert side.evidence == {"retrieval_ratio": 0.9, "against": {"unattributed_ratio": 0.04}}
+    assert side.evidence == {"retrieval_ratio": 0.9, "against": {"generation_ratio": 0.06}}
     assert hold.evidence["against"] == {"mean_call_ms": 100.0}
+
+
+def test_time_before_the_model_needs_a_model():
+    """Where no request asks one, a faster model is no question."""
+    assert findings(_report(stages=(_row("retrieval", 0.9),), unattributed=Unattributed(1, 0.04))) == ()
 
 
 def test_the_most_severe_comes_first():

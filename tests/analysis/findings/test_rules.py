@@ -383,6 +383,13 @@ def test_what_other_writers_spans_gave_up_is_no_failure(name):
     assert not {"requests-failed", "model-calls-failed"} & {finding.id for finding in report.findings}
 
 
+def test_a_slow_tail_inside_a_stage_names_that_stage_alone():
+    """A call's time in none of its phases is no time without a stage."""
+    runs = tail(lambda k: request(k, 3000, answer(0, 3000)), lambda k: request(k, 300, answer(0, 300)))
+    (text,) = [finding.text for finding in analyse(runs).findings if finding.id == "slow-tail"]
+    assert text.endswith("of the difference is inside generation, in none of its phases.")
+
+
 def test_every_rule_is_in_the_docs():
     """docs/findings.md has each finding by its id."""
     page = (Path(__file__).parents[3] / "docs" / "findings.md").read_text("utf-8")
