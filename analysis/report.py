@@ -87,8 +87,8 @@ def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEF
 
     Source: docs/definitions.md, for every figure.
     """
-    if not 0 < tail < 100:  # noqa: PLR2004 - percent
-        msg = f"The slowest requests begin at a percentile between 0 and 100, not at {tail}: 95 is usual."
+    if not isinstance(tail, int | float) or isinstance(tail, bool) or not 0 < tail < 100:  # noqa: PLR2004 - percent
+        msg = f"The slowest requests begin at a percentile between 0 and 100, not at {tail!r}: 95 is usual."
         raise ConfigurationError(msg)
     collector, grouping = Collector(), None if by is None else Grouping(by)
     with _seldom_collected():

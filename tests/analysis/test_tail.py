@@ -70,7 +70,7 @@ def test_failed_requests_are_not_slow_ones():
     assert analyse([failed]).tail is None
 
 
-@pytest.mark.parametrize("percentile", [0, 100, -1, 950])
+@pytest.mark.parametrize("percentile", [0, 100, -1, 950, float("nan"), "x", None, True])
 def test_a_percentile_is_between_0_and_100(percentile):
     """At 100 nothing would be slower."""
     with pytest.raises(ConfigurationError, match="between 0 and 100"):
