@@ -94,7 +94,8 @@ class TraceReader(Iterator[Trace]):
             self._failures.append(exc)
             if source.is_named or len(self._failures) == len(self._sources):
                 raise
-            self.evidence.warn(f"{exc} The file was passed over.")
+            what = str(exc).partition("; it begins with")[0].partition(". ")[0]
+            self.evidence.warn(f"{what.removesuffix('.')}. The file was passed over.")
 
     def _sorted_out(self, source: Source) -> Iterator[SpanRecord]:
         flaws: dict[str, list[int]] = {}

@@ -204,6 +204,7 @@ def test_files_of_a_directory_are_read_and_what_is_none_is_passed_over(tmp_path)
         "/run/more/b.txt",
     ]
     assert sum("The file was passed over" in warning for warning in reader.evidence.warnings) == 2
+    assert not any("it begins with" in warning for warning in reader.evidence.warnings)
 
 
 def test_a_directory_of_nothing_but_other_files_is_refused(tmp_path):
