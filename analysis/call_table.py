@@ -35,7 +35,8 @@ NO_REQUEST: Final = -1  # a call in a trace without a whole request
 NONE: Final = -1  # in a column of integers; NaN in one of floats
 _MAX_NAMES: Final = 10_000
 OUTCOMES: Final = ("ok", "error", "truncated", "cancelled", "abandoned", "interrupted")
-BUFFERED, ESTIMATED, DISORDERED, CLIPPED, HAS_ENGINE, RETRIED, PLAIN = 1, 2, 4, 8, 16, 32, 64  # flags
+# Flags, a bit each.
+BUFFERED, ESTIMATED, DISORDERED, CLIPPED, HAS_ENGINE, RETRIED, PLAIN, HELD = (1 << bit for bit in range(8))
 
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _FLOATS: Final = (semconv.TTFB_NS, semconv.FIRST_CHUNK_NS, semconv.TTFT_NS, semconv.TTFA_NS)
@@ -252,7 +253,10 @@ def _engine_columns(engine: EngineAccount | None) -> tuple[int, int, int]:
 
 
 def _flags(call: ModelCall) -> int:
-    flags = BUFFERED if call.last.attributes.get(semconv.BUFFERED) is True else 0
+    last = call.last.attributes
+    flags = BUFFERED if last.get(semconv.BUFFERED) is True else 0
+    if semconv.HELD_STAMPS in last:
+        flags |= HELD
     for span in call.attempts:
         if span.attributes.get(semconv.TOKENS_ESTIMATED) is True:
             flags |= ESTIMATED

@@ -83,7 +83,7 @@ def tpot_ns(attributes: Attributes, first: int, last: int, n_tokens: int) -> flo
     """Return the time per output token after the first, above 0.
 
     `None` for fewer than two tokens, for unknown stamps, and where all tokens have one stamp: they came in
-    one piece, and nothing tells how long one took.
+    one piece, and nothing tells how long one took.  Nor do the stamps of a stream that was held tell it.
 
     Args:
         attributes: Of the attempt that answered.
@@ -95,6 +95,8 @@ def tpot_ns(attributes: Attributes, first: int, last: int, n_tokens: int) -> flo
         return None
     tpot = attributes.get(semconv.TPOT_NS)
     if isinstance(tpot, bool) or not isinstance(tpot, int | float):
+        if semconv.HELD_STAMPS in attributes:
+            return None
         tpot = (last - first) / (n_tokens - 1) if min(first, last) >= 0 and n_tokens >= _MIN_TOKENS else 0
     return tpot if tpot > 0 else None
 

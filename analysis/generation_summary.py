@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hotspan.analysis.call_table import BUFFERED, ESTIMATED, OUTCOMES, CallTable
+from hotspan.analysis.call_table import BUFFERED, ESTIMATED, HELD, OUTCOMES, CallTable
 from hotspan.analysis.columns import Floats, Longs, known, total, view
 from hotspan.analysis.model import PHASES, GenerationSummary, PhaseRow, TokenCounts
 from hotspan.analysis.percentiles import Distribution, distribution
@@ -38,6 +38,7 @@ def summarise(table: CallTable, phases: Sequence[PhaseRow]) -> GenerationSummary
         n_calls=len(rows),
         n_attempts=total(rows["n_attempts"]),
         status=_status(rows),
+        n_held=int(((ok["flags"] & HELD) > 0).sum()),
         n_buffered=len(buffered),
         n_buffered_decoded=len(decoded),
         buffered_decode_ns=_mean(decoded["decode_ns"]),

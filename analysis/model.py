@@ -236,6 +236,7 @@ class GenerationSummary:
     status: Mapping[str, int] = field(
         default_factory=lambda: {"ok": 0, "error": 0, "truncated": 0, "cancelled": 0, "abandoned": 0}
     )
+    n_held: int = 0  # streams whose source went on while the consumer held them: gaps and TPOT are too small
     n_buffered: int = 0  # asked to stream, and the whole answer came in one read
     n_buffered_decoded: int = 0  # of these, answers that the engine says it decoded over a time
     buffered_decode_ns: float | None = None  # mean of that time, as the engine says
@@ -258,6 +259,7 @@ class GenerationSummary:
             "calls": self.n_calls,
             "attempts": self.n_attempts,
             "status": dict(self.status),
+            "held": self.n_held,
             "buffered": self.n_buffered,
             "buffered_decoded": self.n_buffered_decoded,
             "buffered_decode_mean_ms": _ms(self.buffered_decode_ns),

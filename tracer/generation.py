@@ -19,6 +19,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Final, Literal
 
 from hotspan.tracer import semconv
+from hotspan.tracer.chunks import ANSWER, NO_TOKEN, TOKEN, bearing, bears_other_token
 from hotspan.tracer.engines import response_attributes
 from hotspan.tracer.faults import is_the_programs
 from hotspan.tracer.usage import Usage, field, read_timings, read_usage
@@ -31,18 +32,6 @@ Status = Literal["ok", "error", "truncated"]
 MAX_GAPS: Final = 1_000  # of one answer, evenly thinned above it: every k-th gap, k = ceil(n / MAX_GAPS)
 MAX_CHOICES: Final = 128  # answers to one prompt that are told apart; a server's index is not trusted
 
-NO_TOKEN: Final = 0  # role, empty piece, usage, keep-alive
-TOKEN: Final = 1  # reasoning, tool call, refusal
-ANSWER: Final = 2  # content
-
-_OTHER_TOKEN_FIELDS: Final = (
-    "reasoning_content",
-    "reasoning",
-    "tool_calls",
-    "refusal",
-    "function_call",
-    "audio",
-)
 _FAILED: Final = frozenset({"error", "abort"})  # finish reasons by which engines say that they gave up
 _MIN_TOKENS_OF_BUFFERED: Final = 4
 
@@ -159,7 +148,7 @@ class TokenClock:
         # rarer fields are looked for only where they can be.
         self.framed = True
         for choice in choices:
-            kind = _bearing(_delta_of(choice))
+            kind = bearing(choice)
             if kind != NO_TOKEN:
                 self._note_token(stamp_ns, choice, kind)
             self._note_finish(choice)
@@ -172,7 +161,7 @@ class TokenClock:
             self._note_facts(item)
             if (usage := field(item, "usage_metadata")) is not None:  # LangChain
                 self.usage = self.usage.updated_by(read_usage(usage))
-            return ANSWER if content else TOKEN if _bears_other_token(item) else NO_TOKEN
+            return ANSWER if content else TOKEN if bears_other_token(item) else NO_TOKEN
         if isinstance(item, Mapping) and item.get("usage") is not None:
             self._note_facts(item)
             return NO_TOKEN
@@ -248,6 +237,11 @@ class TokenClock:
         reported = self.usage.output_tokens
         return reported if reported is not None else self.n_chunks or None
 
+    def stamps(self) -> list[int]:
+        """Return the stamps of all chunks that bear tokens, over all answers, in order."""
+        self.finish()
+        return sorted(stamp for choice in self._choices.values() for stamp in choice.stamps)
+
     def attributes(self) -> dict[str, AttributeValue]:
         """Return everything known so far under its attribute key; what is not known is not there."""
         self.finish()
@@ -313,37 +307,6 @@ class TokenClock:
         if not answers or n_rest < 1:
             return None
         return sum(c.stamps[-1] - c.stamps[0] for c in answers) / n_rest
-
-
-def _delta_of(choice: object) -> object:
-    delta = field(choice, "delta")
-    if delta is None:
-        delta = field(choice, "message")
-    return choice if delta is None else delta  # legacy completions carry `text` on the choice itself
-
-
-def _bearing(delta: object) -> int:
-    """Return whether a delta bears an answer token, a token of another kind, or none."""
-    content = field(delta, "content")
-    if content and isinstance(content, (str, list)):
-        return ANSWER
-    text = field(delta, "text")
-    if text and isinstance(text, str):
-        return ANSWER
-    return TOKEN if _bears_other_token(delta) else NO_TOKEN
-
-
-def _bears_other_token(delta: object) -> bool:
-    for name in _OTHER_TOKEN_FIELDS:
-        value = field(delta, name)
-        if value and isinstance(value, (str, list, Mapping)):
-            return True
-        if value is not None and name in {"function_call", "audio"}:
-            return True
-    if field(delta, "tool_call_chunks"):  # LangChain
-        return True
-    extra = field(delta, "additional_kwargs")
-    return isinstance(extra, Mapping) and bool(extra.get("reasoning_content"))
 
 
 def _is_error(item: object) -> bool:

@@ -46,7 +46,7 @@ def troubles(evidence: Evidence) -> list[str]:
 
 def all_troubles(report: Report) -> list[str]:
     """Return what has to be known before a figure is read: failures, what was selected, what was lost."""
-    return [*_failed(report), *_selected(report), *troubles(report.evidence)]
+    return [*_failed(report), *_held(report), *_selected(report), *troubles(report.evidence)]
 
 
 def _failed(report: Report) -> Iterator[str]:
@@ -61,6 +61,14 @@ def _failed(report: Report) -> Iterator[str]:
         yield (
             f"{figures.rough_percent(n_bad / generation.n_calls)} of the model calls failed or broke off "
             f"({n_bad:,} of {generation.n_calls:,}): their percentiles are of the others"
+        )
+
+
+def _held(report: Report) -> Iterator[str]:
+    if n := report.generation.n_held:
+        yield (
+            f"{counted(n, 'model call')} went on while the consumer held the stream: when tokens came is not "
+            "known, and the chunk gaps, TPOT and speed of these calls are left out or too good"
         )
 
 

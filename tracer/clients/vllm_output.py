@@ -58,15 +58,20 @@ def times_of_whole(metrics: Any, until_last_ns: int) -> dict[str, Any]:
     decoded_ns = account(metrics).get(semconv.ACCOUNT_DECODE_NS)
     if decoded_ns is None:
         return {}
-    decode_ns = min(decoded_ns, until_last_ns)
-    n_tokens = getattr(metrics, "num_generation_tokens", 0)  # of the answer that the stamps belong to
     found: dict[str, Any] = {
-        semconv.TTFT_NS: until_last_ns - decode_ns,
+        semconv.TTFT_NS: until_last_ns - min(decoded_ns, until_last_ns),
         semconv.LAST_TOKEN_NS: until_last_ns,
     }
-    if n_tokens >= _MIN_TOKENS and decode_ns:
-        found[semconv.TPOT_NS] = decode_ns / (n_tokens - 1)
+    if (tpot_ns := engine_tpot_ns(metrics)) is not None:
+        found[semconv.TPOT_NS] = tpot_ns
     return found
+
+
+def engine_tpot_ns(metrics: Any) -> float | None:
+    """Return the time per token after the first by the engine's own stamps; None where they do not tell."""
+    decoded_ns = account(metrics).get(semconv.ACCOUNT_DECODE_NS)
+    n_tokens = getattr(metrics, "num_generation_tokens", 0)  # of the answer that the stamps belong to
+    return decoded_ns / (n_tokens - 1) if decoded_ns and n_tokens >= _MIN_TOKENS else None
 
 
 def usage_of(output: Any, n_output_tokens: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from hotspan.tracer.clients.vllm_output import (
     ENGINE,
     account,
     content,
+    engine_tpot_ns,
     request_attributes,
     times_of_whole,
     trace_headers,
@@ -22,7 +23,7 @@ from hotspan.tracer.faults import fault
 from hotspan.tracer.streaming import Stream, follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hotspan.tracer.span import Span
 
@@ -63,7 +64,9 @@ class Outputs(Stream):
         kind: Name of the `RequestOutputKind`.
     """
 
-    __slots__ = ("_answers", "_is_delta", "_is_stream", "_keeps_text", "_n_tokens", "_reasons")
+    __slots__ = (
+        "_answers", "_engine_tpot_ns", "_is_delta", "_is_stream", "_keeps_text", "_n_tokens", "_reasons",
+    )  # fmt: skip
 
     def __init__(self, span: Span, kind: str) -> None:
         super().__init__(span, generation=True)
@@ -72,6 +75,7 @@ class Outputs(Stream):
         self._n_tokens: dict[int, int] = {}  # by answer
         self._answers: dict[int, str] = {}  # texts; kept only with content
         self._reasons: dict[int, str] = {}  # why an answer ended
+        self._engine_tpot_ns: float | None = None
 
     def feed(self, stamp_ns: int, item: Any) -> int:
         """Take one output, its tokens came at `stamp_ns`; return 0 if `texts` accounts for it, else 1."""
@@ -108,6 +112,8 @@ class Outputs(Stream):
             usage = usage_of(output, sum(self._n_tokens.values()))
             self.tokens.read_whole({"choices": choices, "usage": usage})
         span.set_many(account(metrics))
+        if len(self._n_tokens) == 1:  # of several answers, the metrics are those of one
+            self._engine_tpot_ns = engine_tpot_ns(metrics)
         if not self._is_stream:
             span.set_many(times_of_whole(metrics, stamp_ns - span.start_ns))
         answers = sorted(self._answers.items())
@@ -117,3 +123,19 @@ class Outputs(Stream):
         elif "error" in reasons.values():
             span.set(semconv.ERROR_TYPE, "finish_reason")
             span.status = "error"
+
+    def _token_attributes(self) -> Mapping[str, Any]:
+        """Return what the stamps say, without what the engine knows better.
+
+        The engine does not wait for the consumer: after a hold its tokens have come, and are merged.
+        """
+        found = dict(super()._token_attributes())
+        if any(n_tokens for n_tokens, _ in self.holds):
+            n_held = found.pop(semconv.HELD_STAMPS, 0)
+            if self._engine_tpot_ns is None:  # that there is none is said: nobody is to work it out
+                found[semconv.HELD_STAMPS] = n_held
+            for key in (semconv.CHUNK_GAPS_NS, semconv.TPOT_NS):
+                found.pop(key, None)
+        if self._engine_tpot_ns is not None and self._is_stream:
+            found[semconv.TPOT_NS] = self._engine_tpot_ns
+        return found

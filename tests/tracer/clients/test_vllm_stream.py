@@ -8,8 +8,10 @@ import scripted_vllm
 from scripted_vllm import AsyncLLM, Metrics, RequestOutputKind, SamplingParams, output
 
 import hotspan
+from hotspan.analysis import analyse
 from hotspan.testing import FakeClock, capture
 from hotspan.tracer import semconv
+from hotspan.tracer.record import Trace
 
 MS = 1_000_000
 METRICS = Metrics(
@@ -119,6 +121,51 @@ async def test_a_slow_consumer_slows_no_token():
 
     assert (said[semconv.TTFT_NS], said[semconv.TPOT_NS]) == (100 * MS, 10 * MS)
     assert said[semconv.STREAM_HOLD_NS] == 200 * MS
+    assert semconv.HELD_STAMPS not in said
+    assert semconv.CHUNK_GAPS_NS not in said
+
+
+def merged(clock, *, metrics):
+    """Return what yields the outputs of a slow consumer's engine: it decodes on, and merges its deltas."""
+
+    async def outputs():
+        clock.advance(ms=100)
+        yield output("r", 1)
+        clock.advance(ns=20_000)
+        yield output("r", 4, reason="stop", metrics=metrics)
+
+    return outputs
+
+
+async def held(clock, metrics):
+    """Return what the span of a held stream says, and its time per token in the report."""
+    with capture() as captured:
+        llm = hotspan.trace_vllm(AsyncLLM(merged(clock, metrics=metrics)))
+        async for _ in llm.generate("a", SamplingParams(), "r"):
+            clock.advance(ms=50)
+    (span,) = captured.spans
+    report = analyse([Trace(span.trace_id, [span])])
+    return span.attributes, report.generation
+
+
+async def test_of_a_held_stream_the_engine_says_the_time_per_token():
+    """What the engine decoded while the consumer was busy came at once: the stamps would say 0."""
+    with FakeClock() as clock:
+        said, generation = await held(clock, METRICS)
+
+    assert (round(said[semconv.TPOT_NS] / MS), said[semconv.TTFT_NS]) == (10, 100 * MS)
+    assert round(generation.tpot_ns.p50 / MS) == 10
+    assert generation.n_held == 0
+
+
+async def test_without_the_engines_stamps_a_held_stream_has_no_time_per_token():
+    """Not a wrong one; and the report says how many calls."""
+    with FakeClock() as clock:
+        said, generation = await held(clock, None)
+
+    assert semconv.TPOT_NS not in said
+    assert said[semconv.HELD_STAMPS] == 1
+    assert (generation.tpot_ns, generation.n_held) == (None, 1)
 
 
 async def endless():
