@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sized
-from operator import sub
 from typing import TYPE_CHECKING, Final, Literal
 
 from hotspan.tracer import semconv
+from hotspan.tracer.chunk_gaps import gaps_between, thinned
 from hotspan.tracer.chunks import ANSWER, NO_TOKEN, TOKEN, bearing, bears_other_token
 from hotspan.tracer.engines import response_attributes
 from hotspan.tracer.faults import is_the_programs
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "error", "truncated"]
 
-MAX_GAPS: Final = 1_000  # of one answer, evenly thinned above it: every k-th gap, k = ceil(n / MAX_GAPS)
 MAX_CHOICES: Final = 128  # answers to one prompt that are told apart; a server's index is not trusted
 
 _FAILED: Final = frozenset({"error", "abort"})  # finish reasons by which engines say that they gave up
@@ -54,17 +53,21 @@ class TokenClock:
         send_ns: Monotonic stamp just before the request was written, after any wait for a connection.
         framed: True for a protocol that says when it is complete: without a finish reason and without
             `done()` the stream is then truncated.  Chunks of the OpenAI shape turn it on by themselves.
+
+    Attributes:
+        held: Stamps of reads whose bytes had waited for a slow consumer: when they came is not known.
     """
 
     __slots__ = (
         "_account", "_choices", "_error", "_first_item_ns", "_pieces", "done_seen", "first_byte_ns", "framed",
-        "response_id", "response_model", "send_ns", "usage",
+        "held", "response_id", "response_model", "send_ns", "usage",
     )  # fmt: skip
 
     def __init__(self, send_ns: int, *, framed: bool = False) -> None:
         self.send_ns = send_ns
         self.framed = framed
         self.first_byte_ns: int | None = None
+        self.held: set[int] = set()
         self.usage = Usage()
         self.response_id: str | None = None
         self.response_model: str | None = None
@@ -260,6 +263,7 @@ class TokenClock:
         last = max((c.stamps[-1] for c in answers), default=None)
         first_item = _earliest(self._first_item_ns, first)
         buffered = self._is_buffered(first, last)
+        gaps = [] if buffered else thinned(gap for c in answers for gap in gaps_between(c.stamps, self.held))
         return {
             semconv.TTFB_NS: self._since_send(_earliest(self.first_byte_ns, first_item)),
             semconv.TIME_TO_FIRST_CHUNK: _seconds(self._since_send(first_item)),
@@ -267,7 +271,8 @@ class TokenClock:
             semconv.TTFA_NS: self._since_send(_earliest(*(c.first_answer_ns for c in answers))),
             semconv.LAST_TOKEN_NS: self._since_send(last),
             semconv.TPOT_NS: None if first == last else self._tpot_ns(answers),
-            semconv.CHUNK_GAPS_NS: None if buffered else _thinned(_gaps(answers)) or None,
+            semconv.CHUNK_GAPS_NS: gaps or None,
+            semconv.HELD_STAMPS: self._n_held(answers) or None,
             semconv.BUFFERED: True if buffered else None,
         }
 
@@ -287,14 +292,23 @@ class TokenClock:
 
     def _since_send(self, stamp_ns: int | None) -> int | None:
         # Never negative: a server may answer before the last byte of the request was written.
-        return None if stamp_ns is None else max(0, stamp_ns - self.send_ns)
+        return None if stamp_ns is None or stamp_ns in self.held else max(0, stamp_ns - self.send_ns)
+
+    @property
+    def is_first_held(self) -> bool:
+        """Whether the first token may have come long before its stamp, or there is none."""
+        stamps = [*self._pieces[:1], *(c.stamps[0] for c in self._choices.values() if c.stamps)]
+        return not stamps or min(stamps) in self.held
+
+    def _n_held(self, answers: list[_Choice]) -> int:
+        return sum(stamp in self.held for c in answers for stamp in c.stamps) if self.held else 0
 
     def _is_buffered(self, first_ns: int | None, last_ns: int | None) -> bool:
         """Whether several tokens all came in one read: then nothing is known of the time between them.
 
         A single chunk may be a short answer and its end token; it has to stand for more than those.
         """
-        if first_ns is None or first_ns != last_ns:
+        if first_ns is None or first_ns != last_ns or first_ns in self.held:
             return False
         return self.n_chunks > 1 or (self.output_tokens or 0) >= _MIN_TOKENS_OF_BUFFERED
 
@@ -304,7 +318,8 @@ class TokenClock:
         For one answer this is (last - first) / (tokens - 1).  With several, `usage` gives only their sum.
         """
         n_rest = (self.output_tokens or 0) - len(answers)
-        if not answers or n_rest < 1:
+        ends = [stamp for c in answers for stamp in (c.stamps[0], c.stamps[-1])]
+        if not answers or n_rest < 1 or not self.held.isdisjoint(ends):
             return None
         return sum(c.stamps[-1] - c.stamps[0] for c in answers) / n_rest
 
@@ -329,14 +344,3 @@ def _earliest(*stamps: int | None) -> int | None:
 
 def _seconds(duration_ns: int | None) -> float | None:
     return None if duration_ns is None else duration_ns / 1e9
-
-
-def _gaps(answers: list[_Choice]) -> list[int]:
-    found: list[int] = []
-    for choice in answers:
-        found += map(sub, choice.stamps[1:], choice.stamps)
-    return found
-
-
-def _thinned(gaps: list[int]) -> list[int]:
-    return gaps[:: -(-len(gaps) // MAX_GAPS)] if len(gaps) > MAX_GAPS else gaps

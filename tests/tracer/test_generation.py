@@ -12,7 +12,8 @@ from openai.types.chat import ChatCompletionChunk
 from servers import delta, usage
 
 from hotspan.tracer import semconv
-from hotspan.tracer.generation import MAX_GAPS, TokenClock
+from hotspan.tracer.chunk_gaps import MAX_GAPS
+from hotspan.tracer.generation import TokenClock
 
 MS = 1_000_000
 

@@ -23,11 +23,13 @@ class Pace:
 
     Attributes:
         n_items: Items that the user got.
+        hold_ns: For how long the user held those that he gave up, and the stream before he first asked.
         has_stream: Whether it took the place of a stream's iterator; else it is for the pieces of a body.
     """
 
     __slots__ = (
-        "_call", "_feed", "_given_ns", "_hide_usage", "_hold_ns", "_is_running", "has_stream", "n_items",
+        "_call", "_feed", "_first_ns", "_given_ns", "_hide_usage", "_is_running", "has_stream", "hold_ns",
+        "n_items",
     )  # fmt: skip
 
     def __init__(
@@ -39,8 +41,9 @@ class Pace:
         self._feed = feed
         self._hide_usage = hide_usage
         self._is_running = False
-        self._given_ns = 0  # when the user got the item that he holds; 0: he holds none
-        self._hold_ns = 0  # for which he held those before
+        self._given_ns = clock.now_ns()  # when the user got what he holds, the stream at first; 0: nothing
+        self._first_ns = 0  # for which he held the stream before he first asked
+        self.hold_ns = 0
 
     def take_place(self, stream: Any) -> bool:
         """Pace a `Stream` or `AsyncStream`; False for what is neither (a raw response)."""
@@ -61,14 +64,18 @@ class Pace:
         return self._is_running and not self._given_ns
 
     def total_hold_ns(self) -> int:
-        """Return for how long items were held so far, the one that is held now included."""
-        return self._hold_ns + (clock.now_ns() - self._given_ns if self._given_ns else 0)
+        """Return for how long items were held so far, the one that is held now included.
+
+        Without what passed before the first was asked for, if its token was not there by then: the model's.
+        """
+        hold_ns = self.hold_ns + (clock.now_ns() - self._given_ns if self._given_ns else 0)
+        return hold_ns if self._call.tokens.is_first_held else hold_ns - self._first_ns
 
     def steps(self, source: Iterator[Any]) -> Iterator[Any]:
         """Yield what the source yields, and end the call when it ends."""
         # Hot: every item of a stream comes here.
-        now, watches, n_items, hold_ns = clock.now_ns, self.watches, 0, 0
-        self._is_running = True
+        self.pull()
+        now, watches, n_items, hold_ns = clock.now_ns, self.watches, self.n_items, self.hold_ns
         try:
             for item in source:
                 if watches and self.keeps_back(item):
@@ -76,7 +83,7 @@ class Pace:
                 self.n_items = n_items = n_items + 1
                 self._given_ns = given_ns = now()
                 yield item
-                self._hold_ns = hold_ns = hold_ns + now() - given_ns
+                self.hold_ns = hold_ns = hold_ns + now() - given_ns
                 self._given_ns = 0
         except GeneratorExit:
             raise
@@ -98,14 +105,16 @@ class Pace:
             self._feed(self._call.read_ns(), item)
         return self._hide_usage and item.choices == [] and getattr(item, "usage", None) is not None
 
-    # --- Steps of an asynchronous stream, which are taken from outside ------------------------------------
-
     def pull(self) -> None:
         """Note that the user wants an item, and gives up the one that he holds."""
         if self._given_ns:
-            self._hold_ns += clock.now_ns() - self._given_ns
+            self.hold_ns += clock.now_ns() - self._given_ns
             self._given_ns = 0
+            if not self.n_items and not self._first_ns:
+                self._first_ns = self.hold_ns
         self._is_running = True
+
+    # --- Steps of an asynchronous stream, which are taken from outside ------------------------------------
 
     def give(self) -> None:
         """Note that the user gets an item."""

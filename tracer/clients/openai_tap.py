@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from hotspan.tracer.clients.openai_call import OpenAICall
     from hotspan.tracer.clients.openai_pace import Pace
 
-_SLOW_CONSUMER_NS: Final = 1_000_000  # after a longer time, waiting bytes are taken before they are asked for
+_SLOW_CONSUMER_NS: Final = 1_000_000  # after a longer hold, nothing tells when bytes that wait have come
+_NEVER_NS: Final = 1 << 62
+
+
+class _Unpaced:
+    """The pace of a stream that has none: nothing is known of its consumer."""
+
+    hold_ns = 0
+
+
+_UNPACED: Final = _Unpaced()
 
 # Taps on bodies that have not ended, so that the end of the interpreter can end their calls.
 _open: weakref.WeakSet[Tap] = weakref.WeakSet()
@@ -73,6 +83,9 @@ class Tap:
         self._may_read_ahead = may_read_ahead
         self._ahead: deque[bytes] = deque()
         self._broken: Exception | None = None
+        self._last_ns = call.network.read_ns  # of the last read
+        self._seen_ns = 0  # all hold at the last moment at which nothing waited to be read
+        self._held_until_ns = 0  # what is read before this had waited; 0: no hold came before
         _open.add(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -93,18 +106,46 @@ class Tap:
         pace = self._call.pace
         return None if pace is None or pace.has_stream else pace
 
+    # --- Reads, and whether their bytes had waited for the consumer ---------------------------------------
+
     def _fault(self, own: Exception) -> None:
         self._show = _ignore
         fault(own)
 
-    def _is_more_waiting(self, since_ns: int) -> bool:
+    def _was_at_once(self) -> bool:
+        """Return whether the read after a hold returned too soon to have waited for its bytes."""
+        until_ns, self._held_until_ns = self._held_until_ns, 0
+        return clock.now_ns() < until_ns
+
+    def _expect_held(self) -> None:
+        """Have the next read judged by its time, where looking ahead is no way: at once is too soon.
+
+        A socket that is readable has bytes for it, or half a record.
+        """
+        is_waiting = getattr(self._call.network, "get_extra_info", _nothing)("is_readable")
+        self._held_until_ns = _NEVER_NS if is_waiting else clock.now_ns() + _SLOW_CONSUMER_NS
+
+    def _is_due(self, since_ns: int) -> bool:
+        """Return whether bytes wait, and were not yet read since."""
         network = self._call.network
         return bool(
-            self._may_read_ahead
-            and self._broken is None
-            and network.read_ns < since_ns
-            and network.get_extra_info("is_readable")
+            self._broken is None and network.read_ns < since_ns and network.get_extra_info("is_readable")
         )
+
+    def _take_ahead(self, since_ns: int, piece: bytes) -> None:
+        self._last_ns = stamp_ns = self._call.read_ns()
+        if stamp_ns >= since_ns:
+            self._call.tokens.held.add(stamp_ns)
+        self._ahead.append(piece)
+        try:
+            self._show(stamp_ns, piece)
+        except Exception as own:  # noqa: BLE001 - the user's stream goes on
+            self._fault(own)
+
+    def _caught_up(self, since_ns: int, hold_ns: int) -> None:
+        """Note that nothing waits after this hold, unless something did: there may be more."""
+        if self._call.network.read_ns < since_ns:
+            self._seen_ns = hold_ns
 
     def _ended(self) -> None:
         self._end(self._call.end_body, self._call.read_ns())
@@ -128,24 +169,37 @@ class _SyncTap(Tap):
         pace = self._pace
         return self._pieces() if pace is None else pace.steps(self._pieces())
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _pieces(self) -> Iterator[bytes]:  # noqa: C901, PLR0912 - hot: a call costs as much as all of it
         # Hot.  May be iterated again in the middle, as the source may: both go on where the other is.
-        pieces, network, now = iter(self._source), self._call.network, clock.now_ns
+        pieces, network = iter(self._source), self._call.network
+        pace = self._call.pace or _UNPACED
         try:
-            while self._ahead:
-                yield self._ahead.popleft()
-            for piece in pieces:
-                try:
-                    self._show(network.read_ns, piece)
-                except Exception as own:  # noqa: BLE001 - the user's stream goes on
-                    self._fault(own)
-                yield piece
-                if now() - network.read_ns > _SLOW_CONSUMER_NS:
-                    self._read_ahead(pieces)
+            while True:
+                if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                    self._read_ahead(pieces, pace.hold_ns)
+                if self._ahead:
                     while self._ahead:
                         yield self._ahead.popleft()
-                    if self._broken is not None:
-                        raise self._broken  # noqa: TRY301 - what was met ahead of time, in its place
+                    continue
+                if self._broken is not None:
+                    raise self._broken  # noqa: TRY301 - what was met ahead of time, in its place
+                for piece in pieces:
+                    stamp_ns = network.read_ns
+                    if stamp_ns != self._last_ns:  # a new read: nothing waits after it
+                        self._last_ns = stamp_ns
+                        if self._held_until_ns and self._was_at_once():
+                            self._call.tokens.held.add(stamp_ns)
+                        else:
+                            self._seen_ns = pace.hold_ns
+                    try:
+                        self._show(stamp_ns, piece)
+                    except Exception as own:  # noqa: BLE001 - the user's stream goes on
+                        self._fault(own)
+                    yield piece
+                    if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                        break
+                else:
+                    break
         except GeneratorExit:
             raise
         except BaseException as exc:
@@ -153,22 +207,22 @@ class _SyncTap(Tap):
             raise
         self._ended()
 
-    def _read_ahead(self, pieces: Iterator[bytes]) -> None:
-        """Take what arrived while the consumer was busy, to stamp it before he gets to it.
-
-        One read of the socket, after the pieces of the one before.
-        """
+    def _read_ahead(self, pieces: Iterator[bytes], hold_ns: int) -> None:
+        """Take what came while the consumer held: one read, after the pieces of the one before."""
+        if not self._may_read_ahead:
+            self._expect_held()
+            return
         now_ns = clock.now_ns()
-        while self._is_more_waiting(now_ns):
+        while self._is_due(now_ns):
             try:
                 piece = next(pieces, None)
             except Exception as exc:  # noqa: BLE001 - raised in its place, after the pieces before it
                 self._broken = exc
             else:
                 if piece is None:
-                    return
-                self._show(self._call.read_ns(), piece)
-                self._ahead.append(piece)
+                    break
+                self._take_ahead(now_ns, piece)
+        self._caught_up(now_ns, hold_ns)
 
     def close(self) -> None:
         self._closed(sys.exc_info()[1])
@@ -180,24 +234,37 @@ class _AsyncTap(Tap):
         pace = self._pace
         return self._pieces() if pace is None else AsyncSteps(pace, self._pieces())
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
+    async def _pieces(self) -> AsyncIterator[bytes]:  # noqa: C901, PLR0912 - hot, as `_SyncTap`'s
         # Hot, as `_SyncTap`.
-        pieces, network, now = aiter(self._source), self._call.network, clock.now_ns
+        pieces, network = aiter(self._source), self._call.network
+        pace = self._call.pace or _UNPACED
         try:
-            while self._ahead:
-                yield self._ahead.popleft()
-            async for piece in pieces:
-                try:
-                    self._show(network.read_ns, piece)
-                except Exception as own:  # noqa: BLE001 - the user's stream goes on
-                    self._fault(own)
-                yield piece
-                if now() - network.read_ns > _SLOW_CONSUMER_NS:
-                    await self._read_ahead(pieces)
+            while True:
+                if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                    await self._read_ahead(pieces, pace.hold_ns)
+                if self._ahead:
                     while self._ahead:
                         yield self._ahead.popleft()
-                    if self._broken is not None:
-                        raise self._broken  # noqa: TRY301 - what was met ahead of time, in its place
+                    continue
+                if self._broken is not None:
+                    raise self._broken  # noqa: TRY301 - what was met ahead of time, in its place
+                async for piece in pieces:
+                    stamp_ns = network.read_ns
+                    if stamp_ns != self._last_ns:  # a new read: nothing waits after it
+                        self._last_ns = stamp_ns
+                        if self._held_until_ns and self._was_at_once():
+                            self._call.tokens.held.add(stamp_ns)
+                        else:
+                            self._seen_ns = pace.hold_ns
+                    try:
+                        self._show(stamp_ns, piece)
+                    except Exception as own:  # noqa: BLE001 - the user's stream goes on
+                        self._fault(own)
+                    yield piece
+                    if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                        break
+                else:
+                    break
         except GeneratorExit:
             raise
         except BaseException as exc:
@@ -205,19 +272,22 @@ class _AsyncTap(Tap):
             raise
         self._ended()
 
-    async def _read_ahead(self, pieces: AsyncIterator[bytes]) -> None:
-        """Take what arrived while the consumer was busy, as `_SyncTap` does."""
+    async def _read_ahead(self, pieces: AsyncIterator[bytes], hold_ns: int) -> None:
+        """Take what came while the consumer held, as `_SyncTap` does."""
+        if not self._may_read_ahead:
+            self._expect_held()
+            return
         now_ns = clock.now_ns()
-        while self._is_more_waiting(now_ns):
+        while self._is_due(now_ns):
             try:
                 piece = await anext(pieces, None)
             except Exception as exc:  # noqa: BLE001 - raised in its place, after the pieces before it
                 self._broken = exc
             else:
                 if piece is None:
-                    return
-                self._show(self._call.read_ns(), piece)
-                self._ahead.append(piece)
+                    break
+                self._take_ahead(now_ns, piece)
+        self._caught_up(now_ns, hold_ns)
 
     async def aclose(self) -> None:
         self._closed(sys.exc_info()[1])
@@ -225,6 +295,10 @@ class _AsyncTap(Tap):
 
 
 def _ignore(_stamp_ns: int, _piece: bytes) -> None:
+    return None
+
+
+def _nothing(_info: str) -> None:
     return None
 
 
