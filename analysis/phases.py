@@ -164,9 +164,10 @@ def _write_ns(room: int, stamps: _Stamps, engine: EngineAccount | None) -> int |
 
 
 def _lay_out_answer(ledger: _Ledger, stamps: _Stamps, written: int, engine: EngineAccount | None) -> bool:
-    """Lay out a call whose first token was not seen: not streamed, or nothing came."""
+    """Lay out a call whose first token's time is not known: not streamed, nothing came, or it was held."""
     if engine is None:
-        return False  # nothing tells waiting from decoding: all of it stays unattributed
+        ledger.take("consumer_hold", stamps.hold, CLIENT)
+        return False  # nothing tells waiting from decoding: the rest stays unattributed
     room = ledger.left
     for phase, wanted, source in _parts(engine):
         ledger.take(phase, wanted, source)
@@ -175,6 +176,7 @@ def _lay_out_answer(ledger: _Ledger, stamps: _Stamps, written: int, engine: Engi
         # then passed in the server around it.
         until_headers = stamps.headers - written - (room - ledger.left)
         ledger.take("server_before_engine", until_headers, CLIENT)
+    ledger.take("consumer_hold", stamps.hold, CLIENT)
     return _asked_ns(engine) > room + _CLIP_TOLERANCE_NS
 
 

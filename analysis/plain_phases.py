@@ -52,17 +52,17 @@ def plain_phases(durations: Longs, stamps: Longs) -> Longs:
     stream = np.where(is_stream, stream, 0)
     in_tail = np.minimum(np.maximum(hold, 0), after - stream)
     in_stream = np.minimum(np.maximum(hold, 0) - in_tail, stream)
-    held = in_tail + in_stream
+    held = np.where(has_token, in_tail + in_stream, np.minimum(np.maximum(hold, 0), left))
     known = {
         "connect": (connected, connect >= 0),
         "send": (sent, write >= 0),
         "first_token_wait": (wait, has_token),
         "decode": (stream - in_stream, is_stream),
         "stream_overhead": (after - (stream - in_stream) - held, is_stream),
-        "consumer_hold": (held, is_stream & (hold >= 0)),
+        "consumer_hold": (held, (is_stream | ~has_token) & (hold >= 0)),
         "backoff": (backed_off, backoff >= 0),
         "unattributed": (
-            before_send - backed_off - connected + np.where(is_stream, 0, left - wait),
+            before_send - backed_off - connected + np.where(is_stream, 0, left - wait - held),
             np.ones(len(durations), dtype=bool),
         ),
     }

@@ -68,7 +68,7 @@ def _held(report: Report) -> Iterator[str]:
     if n := report.generation.n_held:
         yield (
             f"{counted(n, 'model call')} went on while the consumer held the stream: when tokens came is not "
-            "known, and the chunk gaps, TPOT and speed of these calls are left out or too good"
+            "known, and the TTFT, chunk gaps, TPOT and speed of these calls are left out or too good"
         )
 
 

@@ -204,6 +204,28 @@ def test_a_call_that_was_not_streamed_is_divided_by_the_engine_alone():
     assert _in_ms(phases_of(call, [call], None)) == {"send": 1, "unattributed": 199}
 
 
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        pytest.param(None, {"consumer_hold": 250, "unattributed": 159}, id="no-engine"),
+        pytest.param(
+            _engine(40, 50, 200),
+            {"queue": 40, "prefill": 50, "decode": 200, "consumer_hold": 117, "unattributed": 2},
+            id="the-engine-worked-while-it-was-held",
+        ),
+    ],
+)
+def test_a_call_whose_first_token_was_held_has_its_hold(engine, expected):
+    """Without a time to the first token, the hold is still the consumer's, after what the engine did."""
+    attributes = {**STREAM, semconv.STREAM_HOLD_NS: 250 * MS}
+    del attributes[semconv.TTFT_NS], attributes[semconv.LAST_TOKEN_NS]
+    span = _call(420, attributes)
+
+    phases = _in_ms(phases_of(span, [span], engine))
+
+    assert {name: ms for name, ms in phases.items() if ms} == {"connect": 10, "send": 1, **expected}
+
+
 def test_failed_attempts_and_pauses_are_backoff():
     """Only the attempt that answered is the model's latency."""
     #  call  |-------------------------------------------|  500
