@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hotspan.analysis.classify import is_engine_span, is_entry_span
 from hotspan.analysis.columns import MAX
-from hotspan.analysis.dialects import translate
+from hotspan.analysis.dialects import read, translate
 from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
 from hotspan.tracer import semconv
 
@@ -55,6 +55,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
     n_orphans = sum(orphaned)
     n_cycles, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents, orphaned)
     is_valid = [_is_valid(span) for span in spans]
+    _end_with_streams(spans, parents, is_valid)
     engine_root = [valid and is_engine_span(span) for span, valid in zip(spans, is_valid, strict=True)]
     builder = _Builder(spans, parents, is_valid, engine_root, orphaned)
     tree = builder.build(trace.trace_id.lower().zfill(_TRACE_DIGITS))
@@ -156,6 +157,28 @@ def _cut_cycles(
         for index in path:
             settled[index] = True
     return len(warnings), warnings
+
+
+def _end_with_streams(spans: list[SpanRecord], parents: Sequence[int], is_valid: Sequence[bool]) -> None:
+    """Let a traced function that returned a model's stream end with it, in place: the two are one call.
+
+    outer  generation  |---|                    it ended at the return
+    inner  generation    |--------------|       the consumer reads on
+    """
+    for index, span in enumerate(spans):
+        above = parents[index]
+        while above != NO_PARENT and is_valid[index] and is_valid[above] and _outlives(span, spans[above]):
+            spans[above] = spans[above]._replace(end_ns=span.end_ns)
+            above = parents[above]
+
+
+def _outlives(inner: SpanRecord, outer: SpanRecord) -> bool:
+    return (
+        (inner.end_ns or 0) > (outer.end_ns or 0)
+        and outer.attributes.get(semconv.STAGE) == semconv.GENERATION
+        and read(inner).stage == semconv.GENERATION
+        and not is_engine_span(inner)
+    )
 
 
 def _is_valid(span: SpanRecord) -> bool:
