@@ -88,7 +88,8 @@ def _tokens(ok: Picked) -> TokenCounts:
         _total(ok[name]) for name in ("prompt", "cached", "output", "reasoning")
     )
     is_estimated = bool((ok["flags"] & ESTIMATED).any())
-    return TokenCounts(prompt, cached, output, reasoning, is_estimated)
+    n_prompt, n_output = (len(known(ok[name])) for name in ("prompt", "output"))
+    return TokenCounts(prompt, cached, output, reasoning, is_estimated, n_prompt, n_output)
 
 
 def _total(values: Longs) -> int | None:

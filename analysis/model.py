@@ -215,6 +215,8 @@ class TokenCounts:
     output: int | None = None
     reasoning: int | None = None
     is_estimated: bool = False  # some outputs are counted chunks, not the server's usage
+    n_prompt: int = 0  # calls that say how many prompt tokens they had
+    n_output: int = 0
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
@@ -224,6 +226,8 @@ class TokenCounts:
             "output": self.output,
             "reasoning": self.reasoning,
             "estimated": self.is_estimated,
+            "prompt_calls": self.n_prompt,
+            "output_calls": self.n_output,
         }
 
 

@@ -54,11 +54,11 @@ class TailPart:
 
 @dataclass(frozen=True, slots=True)
 class TailFactor:
-    """A count a request, or a state it met: mean over all requests against the slowest."""
+    """A count a request, or a state it met: mean over all that tell it against the slowest that do."""
 
     name: str  # model_calls | attempts | prompt_tokens | output_tokens | requests_in_flight_at_start
     all_mean: float
-    slow_mean: float
+    slow_mean: float | None  # None: known of none of them
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
@@ -218,9 +218,12 @@ def _phase_sums(calls: CallTable, slow: Mask) -> dict[str, float]:
 
 def _factors(rows: RequestRows, requests: RequestTable, slow: Mask) -> Iterator[TailFactor]:
     for name, column in _COUNTS.items():
-        counts = np.maximum(view(getattr(requests, column)), 0).astype(np.float64)
-        if counts.any():
-            yield TailFactor(name, float(counts.mean()), float(counts[slow].mean()))
+        counts = view(getattr(requests, column)).astype(np.float64)
+        has_count = counts >= 0
+        if counts[has_count].any():
+            of_slow = counts[slow & has_count]
+            slow_mean = float(of_slow.mean()) if len(of_slow) else None
+            yield TailFactor(name, float(counts[has_count].mean()), slow_mean)
     in_flight = _in_flight_at_start(rows)
     if in_flight.any():
         yield TailFactor(

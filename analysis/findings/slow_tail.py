@@ -66,8 +66,8 @@ def _part_of_growth(tail: Tail, part: TailPart) -> float:
     return min((part.slow_ns - part.all_ns) / (tail.slow_ns - tail.all_ns), 1.0)
 
 
-def _factor(slow: float, usual: float) -> float | None:
-    return slow / usual if usual else None
+def _factor(slow: float | None, usual: float) -> float | None:
+    return slow / usual if usual and slow is not None else None
 
 
 def _name(part: TailPart) -> str:

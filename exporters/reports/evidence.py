@@ -126,8 +126,8 @@ def group_notes(groups: Groups) -> list[str]:
 
 
 def _output_per_call(report: Report) -> float | None:
-    tokens, n_ok = report.generation.tokens.output, report.generation.status.get("ok", 0)
-    return tokens / n_ok if tokens and n_ok else None
+    tokens = report.generation.tokens
+    return figures.per_call(tokens.output, tokens.n_output)
 
 
 def _files(evidence: Evidence) -> str:

@@ -80,6 +80,11 @@ def counted(n: int, noun: str, plural: str | None = None) -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
+def per_call(total: int | None, n_calls: int) -> float | None:
+    """Return a mean over the calls that say; None where none does."""
+    return None if total is None or not n_calls else total / n_calls
+
+
 def mean(value: float | None) -> str:
     """Return a mean of counts: three significant digits, no unit."""
     return ABSENT if value is None else significant(value)

@@ -51,14 +51,18 @@ def _first(times: Distribution | None, n_ok: int, marks: Marks) -> str:
 
 
 def _tokens(tokens: TokenCounts, n_ok: int, marks: Marks) -> Iterator[str]:
-    if n_ok and tokens.prompt is not None:
+    if (prompt := figures.per_call(tokens.prompt, tokens.n_prompt)) is not None:
         cached = ""
         if tokens.cached_prompt is not None and tokens.prompt:
             cached = f", {figures.rough_percent(tokens.cached_prompt / tokens.prompt)} from the prefix cache"
-        yield f"{figures.mean(tokens.prompt / n_ok)} prompt tokens a call{cached}"
-    if n_ok and tokens.output is not None:
-        output = marks.estimated(figures.mean(tokens.output / n_ok), when=tokens.is_estimated)
-        yield f"{output} output tokens"
+        yield f"{figures.mean(prompt)} prompt tokens a call{_of_those(tokens.n_prompt, n_ok)}{cached}"
+    if (mean := figures.per_call(tokens.output, tokens.n_output)) is not None:
+        output = marks.estimated(figures.mean(mean), when=tokens.is_estimated)
+        yield f"{output} output tokens{_of_those(tokens.n_output, n_ok)}"
+
+
+def _of_those(n_saying: int, n_ok: int) -> str:
+    return "" if n_saying == n_ok else f" ({n_saying:,} of {n_ok:,} say)"
 
 
 def _outcomes(summary: GenerationSummary) -> Iterator[str]:

@@ -253,7 +253,8 @@ def test_latencies_tokens_and_speed_come_from_the_calls_that_succeeded():
     assert (found["tpot_ms"]["p50"], found["output_tokens_per_s"]["p50"]) == (4, 250)
     assert (found["chunk_gap_ms"]["n"], found["chunk_gap_ms"]["max"]) == (3, 18)
     assert found["tokens"] == {
-        "prompt": 100, "cached_prompt": 64, "output": 10, "reasoning": None, "estimated": True
+        "prompt": 100, "cached_prompt": 64, "output": 10, "reasoning": None, "estimated": True,
+        "prompt_calls": 1, "output_calls": 1,
     }  # fmt: skip
     assert report.evidence.engines == ("transformers",)
     assert report.evidence.models == ("tiny",)

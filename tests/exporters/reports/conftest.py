@@ -89,7 +89,9 @@ GENERATION = GenerationSummary(
     ttft_ns=dist(88, 471, n=182),
     tpot_ns=dist(4.8, 6.1, n=182),
     output_tokens_per_s=dist(208, 310, n=182, scale=1),
-    tokens=TokenCounts(prompt=182 * 812, cached_prompt=int(182 * 812 * 0.62), output=182 * 64),
+    tokens=TokenCounts(
+        prompt=182 * 812, cached_prompt=int(182 * 812 * 0.62), output=182 * 64, n_prompt=182, n_output=182
+    ),
 )
 
 FULL = Report(

@@ -201,7 +201,7 @@ def test_estimates_and_absent_figures_are_marked(by_hand):
         status={"ok": 5},
         tpot_ns=by_hand.dist(4.8, 6),
         output_tokens_per_s=by_hand.dist(208, 300, scale=1),
-        tokens=TokenCounts(output=320, is_estimated=True),
+        tokens=TokenCounts(output=320, is_estimated=True, n_output=5),
     )
     text = render(Report(request=RequestSummary(n=5, n_errors=5), generation=generation), Screen())
     dash = "\N{EN DASH}"
