@@ -96,6 +96,7 @@ class OpenAICall(Call):
         if self.stage == semconv.EMBEDDING:
             del found[semconv.REQUEST_STREAM]
             found.pop(semconv.INPUT_MESSAGES, None)
+            found[semconv.BATCH_SIZE] = _n_texts(self.body.get("input"))
         return {key: value for key, value in found.items() if value is not None}
 
     def _messages(self) -> list[Any]:
@@ -257,3 +258,12 @@ def _endpoint(url: Any) -> Endpoint:
     port = url.port or _DEFAULT_PORTS.get(url.scheme, 0)
     shown = f"{url.scheme}://{url.host}:{port}{url.path}"
     return Endpoint(str(url), url.scheme, url.host, port, shown)
+
+
+def _n_texts(given: object) -> int | None:
+    """Return how many texts an embeddings call has: each is a string, or a list of token ids."""
+    if isinstance(given, str):
+        return 1
+    if not isinstance(given, (list, tuple)) or not given:
+        return None
+    return 1 if isinstance(given[0], int) else len(given)

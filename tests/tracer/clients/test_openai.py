@@ -124,6 +124,23 @@ def test_embeddings_are_of_the_embedding_stage(connect_openai):
     assert not {semconv.OUTPUT_TOKENS, semconv.REQUEST_STREAM} & set(span.attributes)
 
 
+@pytest.mark.parametrize(
+    ("given", "n_texts"),
+    [
+        pytest.param("a text", 1, id="text"),
+        pytest.param(["a", "b", "c"], 3, id="texts"),
+        pytest.param([1, 2, 3], 1, id="tokens-of-one"),
+        pytest.param([[1, 2], [3]], 2, id="tokens-of-two"),
+    ],
+)
+def test_an_embedding_call_says_how_many_texts_it_has(connect_openai, given, n_texts):
+    """Calls of many texts are not to be taken for texts sent one by one; a list of numbers is one text."""
+    with capture() as captured, ScriptedServer([VECTORS]) as server:
+        connect_openai(server).call("embeddings.create", model="mini", input=given)
+
+    assert captured.spans[0].attributes[semconv.BATCH_SIZE] == n_texts
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 def test_legacy_completions(connect_openai, streamed):
     """Text completions carry their text on the choice itself."""
