@@ -62,6 +62,14 @@ def test_case_113_nothing_is_retried_by_default(reply):
         pytest.param([Close()], 2, id="no-answer"),
         pytest.param(answer({"error": "no"}, "400 Bad Request"), 1, id="our-own-fault"),
         pytest.param(answer({"error": "later"}, "503 Busy", retry_after="3600"), 1, id="wait-too-long"),
+        pytest.param(
+            answer({"error": "later"}, "503 Busy", retry_after="3600", retry_after_ms="1"),
+            2,
+            id="milliseconds",
+        ),
+        pytest.param(
+            answer({"error": "later"}, "503 Busy", retry_after="0", retry_after_ms="soon"), 2, id="no-number"
+        ),
     ],
 )
 def test_what_may_be_tried_again(reply, n_requests):

@@ -49,7 +49,17 @@ def test_case_110_every_spelling_has_one_right_url(base_url, root):
 
 
 @pytest.mark.parametrize(
-    "base_url", ["", "http://", "ftp://h", "http://h:port", "http://h:99999", "http://h?x=1", "unix:///s"]
+    "base_url",
+    [
+        *(None, b"http://h", 8000, "http://::1:9701", "2001:db8::1:80", "http://u@::1:80/v1"),
+        "",
+        "http://",
+        "ftp://h",
+        "http://h:port",
+        "http://h:99999",
+        "http://h?x=1",
+        "unix:///s",
+    ],
 )
 def test_case_110_what_is_no_url_is_refused(base_url):
     """An address that cannot be meant is an error that names it, at once."""

@@ -15,6 +15,7 @@ from opentelemetry import propagate
 from hotspan.tracer import clock, config, semconv
 from hotspan.tracer import span as spans
 from hotspan.tracer.context import attach, detach
+from hotspan.tracer.errors import ConfigurationError
 from hotspan.tracer.generation import TokenClock
 
 if TYPE_CHECKING:
@@ -105,7 +106,11 @@ class Call:
 
     def start(self, engine: str | None) -> None:
         """Start the span below the one that was current where the call was made; `engine` is what answers."""
-        self.content = json.dumps(self.body).encode()
+        try:
+            self.content = json.dumps(self.body, allow_nan=False).encode()
+        except ValueError as exc:  # Python would write NaN, which is no JSON: the server gets the blame
+            msg = f"the request cannot be written as JSON: {exc}. Look at its numbers"
+            raise ConfigurationError(msg) from exc
         self._engine = engine
         self._start_span()
 

@@ -30,6 +30,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERROR: Final = 500
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 8.0
+_MS_PER_S: Final = 1_000
 _LONGEST_RETRY_AFTER_S: Final = 60.0  # a server that asks for more is not waited for
 _ENGINES: Final = frozenset({"vllm", "llamacpp", "sglang"})  # as `owned_by` in a server's list of models
 
@@ -130,7 +131,7 @@ class Session:
         """Send a call's request until the server takes it, and return the response with its body unread.
 
         A connection that fails, 429 and 5xx are tried again up to `max_retries` times, after what
-        `Retry-After` says or a wait that doubles; a body that has begun never is.
+        `Retry-After` (or `retry-after-ms`) says or a wait that doubles; a body that has begun never is.
 
         Raises:
             EngineError: No attempt was taken.
@@ -153,7 +154,7 @@ class Session:
                     if response.is_success:
                         return response
                     failure = EngineError(await self._refusal(response))
-                    wait_s = retry_after_s(response.headers.get("retry-after"))
+                    wait_s = _asked_wait_s(response.headers)
                     if not _may_retry(response.status_code, wait_s):
                         raise failure
                 if n_sent > self._max_retries:
@@ -206,7 +207,7 @@ class Session:
         return b"".join(parts)
 
     def _unreachable(self, exc: httpx.HTTPError) -> str:
-        shown, stated = self.target.shown, str(exc) or type(exc).__name__
+        shown, stated = self.target.shown, str(exc).rstrip(".") or type(exc).__name__
         if isinstance(exc, (httpx.ConnectError, httpx.ConnectTimeout)):
             return f"no connection to {shown}: {stated}. Is the server running there?"
         if isinstance(exc, httpx.TimeoutException):
@@ -240,6 +241,14 @@ def _may_retry(status: int, wait_s: float | None) -> bool:
     if wait_s is not None and wait_s > _LONGEST_RETRY_AFTER_S:
         return False
     return status >= _SERVER_ERROR or status == _TOO_MANY_REQUESTS
+
+
+def _asked_wait_s(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a refusal asks to wait; `retry-after-ms` is OpenAI's, and more exact."""
+    try:
+        return max(0.0, float(headers["retry-after-ms"]) / _MS_PER_S)
+    except (KeyError, ValueError):
+        return retry_after_s(headers.get("retry-after"))
 
 
 def retry_after_s(value: str | None) -> float | None:

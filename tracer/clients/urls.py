@@ -34,13 +34,18 @@ def endpoint(base_url: str) -> Endpoint:
     method's path is removed, and `/v1` is added unless the path has a version already.
 
     Raises:
-        ConfigurationError: `base_url` names no http or https host.
+        ConfigurationError: `base_url` names no http or https host, or may mean two.
     """
+    if base_url is None or isinstance(base_url, (bytes, bool, int)):
+        raise ConfigurationError(_complaint(base_url, "it is no text"))
     text = str(base_url).strip()
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "http", text
     authority, slash, path = rest.partition("/")
+    if (address := _with_port(authority)) is not None:
+        reason = f"an IPv6 address with a port, or without? Put it in brackets, like {address}"
+        raise ConfigurationError(_complaint(base_url, reason))
     try:
         url = httpx.URL(f"{scheme.lower()}://{_bracketed(authority)}{slash}{path}")
     except (httpx.InvalidURL, TypeError, UnicodeError) as exc:
@@ -64,11 +69,22 @@ def _complaint(base_url: object, reason: str) -> str:
 def _bracketed(authority: str) -> str:
     """Return the authority with brackets around a bare IPv6 address."""
     userinfo, at, host = authority.rpartition("@")
+    return f"{userinfo}{at}[{host}]" if _is_ipv6(host) else authority
+
+
+def _with_port(authority: str) -> str | None:
+    """Return a bare IPv6 address in brackets if its last group may as well be a port, else None."""
+    host, _, last = authority.rpartition("@")[2].rpartition(":")
+    is_port = last.isdecimal() and _is_ipv6(host)
+    return f"[{host}]:{last}" if is_port else None
+
+
+def _is_ipv6(host: str) -> bool:
     try:
         ipaddress.IPv6Address(host)
     except ValueError:
-        return authority
-    return f"{userinfo}{at}[{host}]"
+        return False
+    return True
 
 
 def _versioned(path: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from servers import ScriptedServer
 
 from hotspan import AsyncLLMClient, LLMClient
+from hotspan.testing import capture
 from hotspan.tracer.clients.headers import request_headers
-from hotspan.tracer.errors import ConfigurationError
+from hotspan.tracer.errors import ConfigurationError, EngineError
 
 BROKEN = [
     pytest.param("sk-secret\n", "white space", id="line-end"),
@@ -50,3 +52,35 @@ def test_what_http_carries_is_sent_as_it_is(value):
     assert found["x-team"] == value
     assert found["authorization"] == "Bearer k"
     assert httpx.Headers(found)["x-team"] == value
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_lacks_is_refused_before_anything_is_sent(connect, number):
+    """Python would write `NaN`, and the server would be blamed for what it makes of it."""
+    with ScriptedServer([]) as server, capture() as captured:
+        with pytest.raises(ConfigurationError, match="JSON"):
+            connect(server.url).chat(temperature=number)
+
+    assert server.requests == []
+    assert captured.spans == []
+
+
+def test_what_a_library_says_ends_with_one_full_stop():
+    """Its sentence is followed by ours."""
+    with LLMClient(
+        "http://127.0.0.1:9", model="tiny", http_client=httpx.Client(transport=Refusing())
+    ) as client:
+        with pytest.raises(EngineError) as raised:
+            client.chat([])
+
+    assert "All is lost. " in str(raised.value)
+    assert ".." not in str(raised.value).replace("127.0.0.1", "")
+
+
+class Refusing(httpx.BaseTransport):
+    """A network that says why in a whole sentence."""
+
+    def handle_request(self, request):
+        """Refuse."""
+        msg = "All is lost."
+        raise httpx.ConnectError(msg, request=request)
