@@ -8,7 +8,7 @@ from hotspan.analysis.findings.figures import SELDOM, milliseconds, percent, pha
 from hotspan.analysis.model import Finding, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _LIMITED: Final = ("429",)
 _OVERLOADED: Final = ("502", "503", "504", "529")
@@ -27,7 +27,7 @@ def calls_failed(report: Report) -> Iterator[Finding]:
             {
                 "error": n_bad,
                 "failed_ratio": ratio,
-                **{f"attempts_with_{reason}": n for reason, n in _most(report)},
+                **{f"attempts_with_{reason}": n for reason, n in _most(report.patterns.refusals)},
                 "against": {"ok": generation.status.get("ok", 0)},
             },
             "Read the server's log at the time of these calls, and its limits on prompt and answer.",
@@ -111,13 +111,13 @@ def retries(report: Report) -> Iterator[Finding]:
                 "calls": generation.n_calls,
                 "mean_backoff_ms": milliseconds(generation.phases_ns.get("backoff")),
                 "backoff_of_request_ratio": share,
-                **{f"attempts_with_{reason}": n for reason, n in _most(report)},
+                **{f"attempts_with_{reason}": n for reason, n in _most(report.patterns.retried)},
                 "against": {"ok": generation.status.get("ok", 0)},
             },
             "Find what the first attempts failed of (status, timeout); a retry costs the whole call again.",
         )
 
 
-def _most(report: Report) -> list[tuple[str, int]]:
+def _most(reasons: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return the most frequent reasons."""
-    return sorted(report.patterns.refusals.items(), key=lambda item: (-item[1], item[0]))[:3]
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:3]

@@ -90,4 +90,5 @@ class Patterns:
     decode_load: DecodeLoad | None = None
     stalls: tuple[Stall, ...] = ()
     refusals: Mapping[str, int] = field(default_factory=dict)  # why model calls' attempts failed -> number
+    retried: Mapping[str, int] = field(default_factory=dict)  # of these, those tried again
     overlapped_ns: int = 0  # unattributed time in which a call of the request ran

@@ -37,11 +37,14 @@ class PatternCollector:
     _repeats: RepeatCollector = field(default_factory=RepeatCollector)
     _stalls: StallCollector = field(default_factory=StallCollector)
     _refusals: Counter[str] = field(default_factory=Counter)
+    _retried: Counter[str] = field(default_factory=Counter)
     _overlapped_ns: int = 0
 
     def add_call(self, call: ModelCall) -> None:
         """Take in one model call, in a request or not."""
-        self._refusals.update(refusals_of(call))
+        reasons = list(refusals_of(call))
+        self._refusals.update(reasons)
+        self._retried.update(reasons[: call.n_attempts - 1])  # the last attempt was not tried again
 
     def add(self, tree: Tree, calls: Calls, below: Sequence[int], segments: Sequence[Segment]) -> None:
         """Take in one request: the root and all below it, and its critical path."""
@@ -77,5 +80,6 @@ class PatternCollector:
             decode_load=decode_load(calls),
             stalls=self._stalls.result(),
             refusals=dict(self._refusals),
+            retried=dict(self._retried),
             overlapped_ns=self._overlapped_ns,
         )

@@ -55,3 +55,21 @@ def failed(**why):
 def test_reasons(call, expected):
     """Statuses as they are, exceptions by the status that they stand for."""
     assert analyse([request(1, 10, call)]).patterns.refusals == expected
+
+
+def test_only_attempts_after_which_another_came_were_retried():
+    """The last attempt of a call that failed is none, nor is the only one."""
+    two = answer(
+        0,
+        9,
+        status="error",
+        attributes={semconv.ATTEMPTS: 2, semconv.HTTP_STATUS: 500},
+        events=(failed(**{semconv.HTTP_STATUS: 429}), failed(**{semconv.HTTP_STATUS: 500})),
+    )
+    once = answer(0, 9, status="error", attributes={semconv.HTTP_STATUS: 400})
+    report = analyse([request(1, 10, two), request(2, 10, once)])
+
+    assert report.patterns.refusals == {"429": 1, "500": 1, "400": 1}
+    assert report.patterns.retried == {"429": 1}
+    (finding,) = (one for one in report.findings if one.id == "retries")
+    assert [key for key in finding.evidence if key.startswith("attempts_with")] == ["attempts_with_429"]
