@@ -59,6 +59,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_open.clear)
 
 
+class _Reads:
+    """Where the reads of one body stand.
+
+    Attributes:
+        last_ns: Stamp of the last one.
+        seen_ns: All hold at the last moment at which nothing waited to be read.
+        held_until_ns: What is read before this had waited; 0: no hold came before it.
+    """
+
+    __slots__ = ("held_until_ns", "last_ns", "seen_ns")
+
+    def __init__(self, last_ns: int) -> None:
+        self.last_ns = last_ns
+        self.seen_ns = self.held_until_ns = 0
+
+
 class Tap:
     """A response's byte stream that shows every piece to the call's reader, and says when the body ends.
 
@@ -83,9 +99,7 @@ class Tap:
         self._may_read_ahead = may_read_ahead
         self._ahead: deque[bytes] = deque()
         self._broken: Exception | None = None
-        self._last_ns = call.network.read_ns  # of the last read
-        self._seen_ns = 0  # all hold at the last moment at which nothing waited to be read
-        self._held_until_ns = 0  # what is read before this had waited; 0: no hold came before
+        self._reads = _Reads(call.network.read_ns)
         _open.add(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -114,7 +128,8 @@ class Tap:
 
     def _was_at_once(self) -> bool:
         """Return whether the read after a hold returned too soon to have waited for its bytes."""
-        until_ns, self._held_until_ns = self._held_until_ns, 0
+        reads = self._reads
+        until_ns, reads.held_until_ns = reads.held_until_ns, 0
         return clock.now_ns() < until_ns
 
     def _expect_held(self) -> None:
@@ -123,7 +138,7 @@ class Tap:
         A socket that is readable has bytes for it, or half a record.
         """
         is_waiting = getattr(self._call.network, "get_extra_info", _nothing)("is_readable")
-        self._held_until_ns = _NEVER_NS if is_waiting else clock.now_ns() + _SLOW_CONSUMER_NS
+        self._reads.held_until_ns = _NEVER_NS if is_waiting else clock.now_ns() + _SLOW_CONSUMER_NS
 
     def _is_due(self, since_ns: int) -> bool:
         """Return whether bytes wait, and were not yet read since."""
@@ -133,7 +148,7 @@ class Tap:
         )
 
     def _take_ahead(self, since_ns: int, piece: bytes) -> None:
-        self._last_ns = stamp_ns = self._call.read_ns()
+        self._reads.last_ns = stamp_ns = self._call.read_ns()
         if stamp_ns >= since_ns:
             self._call.tokens.held.add(stamp_ns)
         self._ahead.append(piece)
@@ -145,7 +160,7 @@ class Tap:
     def _caught_up(self, since_ns: int, hold_ns: int) -> None:
         """Note that nothing waits after this hold, unless something did: there may be more."""
         if self._call.network.read_ns < since_ns:
-            self._seen_ns = hold_ns
+            self._reads.seen_ns = hold_ns
 
     def _ended(self) -> None:
         self._end(self._call.end_body, self._call.read_ns())
@@ -172,10 +187,10 @@ class _SyncTap(Tap):
     def _pieces(self) -> Iterator[bytes]:  # noqa: C901, PLR0912 - hot: a call costs as much as all of it
         # Hot.  May be iterated again in the middle, as the source may: both go on where the other is.
         pieces, network = iter(self._source), self._call.network
-        pace = self._call.pace or _UNPACED
+        pace, reads = self._call.pace or _UNPACED, self._reads
         try:
             while True:
-                if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                if pace.hold_ns - reads.seen_ns > _SLOW_CONSUMER_NS:
                     self._read_ahead(pieces, pace.hold_ns)
                 if self._ahead:
                     while self._ahead:
@@ -185,18 +200,18 @@ class _SyncTap(Tap):
                     raise self._broken  # noqa: TRY301 - what was met ahead of time, in its place
                 for piece in pieces:
                     stamp_ns = network.read_ns
-                    if stamp_ns != self._last_ns:  # a new read: nothing waits after it
-                        self._last_ns = stamp_ns
-                        if self._held_until_ns and self._was_at_once():
+                    if stamp_ns != reads.last_ns:  # a new read: nothing waits after it
+                        reads.last_ns = stamp_ns
+                        if reads.held_until_ns and self._was_at_once():
                             self._call.tokens.held.add(stamp_ns)
                         else:
-                            self._seen_ns = pace.hold_ns
+                            reads.seen_ns = pace.hold_ns
                     try:
                         self._show(stamp_ns, piece)
                     except Exception as own:  # noqa: BLE001 - the user's stream goes on
                         self._fault(own)
                     yield piece
-                    if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                    if pace.hold_ns - reads.seen_ns > _SLOW_CONSUMER_NS:
                         break
                 else:
                     break
@@ -237,10 +252,10 @@ class _AsyncTap(Tap):
     async def _pieces(self) -> AsyncIterator[bytes]:  # noqa: C901, PLR0912 - hot, as `_SyncTap`'s
         # Hot, as `_SyncTap`.
         pieces, network = aiter(self._source), self._call.network
-        pace = self._call.pace or _UNPACED
+        pace, reads = self._call.pace or _UNPACED, self._reads
         try:
             while True:
-                if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                if pace.hold_ns - reads.seen_ns > _SLOW_CONSUMER_NS:
                     await self._read_ahead(pieces, pace.hold_ns)
                 if self._ahead:
                     while self._ahead:
@@ -250,18 +265,18 @@ class _AsyncTap(Tap):
                     raise self._broken  # noqa: TRY301 - what was met ahead of time, in its place
                 async for piece in pieces:
                     stamp_ns = network.read_ns
-                    if stamp_ns != self._last_ns:  # a new read: nothing waits after it
-                        self._last_ns = stamp_ns
-                        if self._held_until_ns and self._was_at_once():
+                    if stamp_ns != reads.last_ns:  # a new read: nothing waits after it
+                        reads.last_ns = stamp_ns
+                        if reads.held_until_ns and self._was_at_once():
                             self._call.tokens.held.add(stamp_ns)
                         else:
-                            self._seen_ns = pace.hold_ns
+                            reads.seen_ns = pace.hold_ns
                     try:
                         self._show(stamp_ns, piece)
                     except Exception as own:  # noqa: BLE001 - the user's stream goes on
                         self._fault(own)
                     yield piece
-                    if pace.hold_ns - self._seen_ns > _SLOW_CONSUMER_NS:
+                    if pace.hold_ns - reads.seen_ns > _SLOW_CONSUMER_NS:
                         break
                 else:
                     break

@@ -12,8 +12,8 @@ from openai_drivers import MESSAGES, texts
 from servers import (
     DONE,
     END,
+    Pause,
     ScriptedServer,
-    Wait,
     answer,
     delta,
     event,
@@ -264,12 +264,11 @@ def test_a_client_whose_http_client_is_out_of_reach_is_traced_by_what_it_returns
 ):
     """Attempts are then not told apart; the span still covers the stream, its tokens and its end."""
     monkeypatch.setattr("hotspan.tracer.clients.openai._http_client", lambda _client: None)
-    gate = threading.Event()
-    held = [head(), piece(event(delta("Hi"))), Wait(gate), piece(event(delta(finish="stop")) + DONE), END]
+    last = piece(event(delta(finish="stop")) + DONE)
+    held = [head(), piece(event(delta("Hi"))), Pause(0.1), last, END]
     with capture() as captured, ScriptedServer([held if streamed else answer(message())]) as server:
         driver = connect_openai(server)
         if streamed:
-            threading.Timer(0.1, gate.set).start()
             assert texts(driver.take()) == ["Hi", None]
         else:
             assert driver.chat().choices[0].message.content == "Hi"
@@ -282,7 +281,8 @@ def test_a_client_whose_http_client_is_out_of_reach_is_traced_by_what_it_returns
     )
     assert span.attributes[semconv.OUTPUT_TOKENS] == (1 if streamed else 2)
     if streamed:
-        assert span.duration_ns >= span.attributes[semconv.TTFT_NS] + 50_000_000
+        assert span.duration_ns >= 100_000_000
+        assert semconv.TTFT_NS in span.attributes
 
 
 def test_a_stream_of_another_build_is_traced_by_its_bytes(connect_openai, monkeypatch):
