@@ -157,7 +157,7 @@ def _finish(call: LocalCall, output: Any) -> None:
     })  # fmt: skip
     call.details = {
         **account(output.metrics),
-        **times_of_whole(output.metrics, end_ns - call.span.start_ns),
+        **times_of_whole(output.metrics, end_ns - call.span.start_ns, len(answers)),
         **content(output.prompt, ((answer.text, answer.finish_reason) for answer in answers)),
     }
     call.end(outcome=semconv.CANCELLED if ABORTED in reasons else None, end_ns=end_ns)

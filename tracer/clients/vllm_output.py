@@ -45,23 +45,24 @@ def account(metrics: Any) -> dict[str, Any]:
     return found
 
 
-def times_of_whole(metrics: Any, until_last_ns: int) -> dict[str, Any]:
+def times_of_whole(metrics: Any, until_last_ns: int, n_answers: int) -> dict[str, Any]:
     """Return the token times of an answer that came in one piece, as far as the engine's account gives them.
 
     The first token would have come as long before the last one as the engine decoded: no stamp of the engine
-    is compared with one of ours.
+    is compared with one of ours.  The metrics are those of the answer that was finished last; of several,
+    another one may have begun long before it, so that the first token is not known.
 
     Args:
         metrics: The output's metrics, or None.
         until_last_ns: From the start of the call until its answer was there.
+        n_answers: To one prompt.
     """
     decoded_ns = account(metrics).get(semconv.ACCOUNT_DECODE_NS)
     if decoded_ns is None:
         return {}
-    found: dict[str, Any] = {
-        semconv.TTFT_NS: until_last_ns - min(decoded_ns, until_last_ns),
-        semconv.LAST_TOKEN_NS: until_last_ns,
-    }
+    found: dict[str, Any] = {semconv.LAST_TOKEN_NS: until_last_ns}
+    if n_answers == 1:
+        found[semconv.TTFT_NS] = until_last_ns - min(decoded_ns, until_last_ns)
     if (tpot_ns := engine_tpot_ns(metrics)) is not None:
         found[semconv.TPOT_NS] = tpot_ns
     return found

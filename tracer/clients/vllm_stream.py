@@ -115,7 +115,7 @@ class Outputs(Stream):
         if len(self._n_tokens) == 1:  # of several answers, the metrics are those of one
             self._engine_tpot_ns = engine_tpot_ns(metrics)
         if not self._is_stream:
-            span.set_many(times_of_whole(metrics, stamp_ns - span.start_ns))
+            span.set_many(times_of_whole(metrics, stamp_ns - span.start_ns, len(self._n_tokens)))
         answers = sorted(self._answers.items())
         span.set_many(content(output.prompt, [(text, reasons.get(index)) for index, text in answers]))
         if ABORTED in reasons.values():

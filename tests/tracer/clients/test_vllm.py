@@ -86,6 +86,9 @@ def test_tokens_and_reasons_are_the_outputs(clock):
     assert (said[semconv.INPUT_TOKENS], said[semconv.CACHED_TOKENS], said[semconv.OUTPUT_TOKENS]) == (3, 2, 8)
     assert list(said[semconv.FINISH_REASONS]) == ["length", "length"]
     assert said[semconv.TPOT_NS] == 10 * MS  # of the answer that the engine's times belong to
+    assert semconv.TTFT_NS not in said  # the other one may have begun long before
+    report = hotspan.analyse([hotspan.Trace(call.trace_id, captured.spans)]).to_dict()["generation"]
+    assert {name: ms for name, ms in report["phases_ms"].items() if ms} == {"prefill": 10.0, "decode": 30.0}
 
 
 def test_without_statistics_a_call_has_a_duration_and_tokens(clock):
