@@ -37,6 +37,7 @@ _FRONT: Final = {
     "enqueue_chat": "chat",
     "wait_for_completion": None,
 }
+_REFUSED: Final = ""  # no request's id
 _BEFORE_HEADERS: Final = 3  # positional arguments of `add_request` up to the parameters
 
 
@@ -62,6 +63,7 @@ class Requests:
         self._model = model
         self._operation: str | None = None  # of the method that is running; None: its requests are not ours
         self._open: dict[str, LocalCall] = {}
+        self._n_begun = 0
 
     # --- Methods ------------------------------------------------------------------------------------------
 
@@ -79,9 +81,12 @@ class Requests:
     def _under(self, operation: str | None) -> Iterator[None]:
         outer, self._operation = self._operation, operation
         before = set() if operation is None else set(self._open)  # enqueued, and still waited for
+        n_begun = self._n_begun
         try:
             yield
         except BaseException as exc:
+            if self._n_begun == n_begun:  # refused before the engine had any of them: one call stands for all
+                self._begin(_REFUSED, None)
             self._end_by(exc, self._open.keys() - before)
             raise
         finally:
@@ -128,6 +133,7 @@ class Requests:
             fault(own)
             return None
         self._open[request_id] = call
+        self._n_begun += 1
         return call
 
     def _take(self, outputs: Any) -> None:

@@ -122,6 +122,19 @@ def test_other_uses_of_the_engine_are_no_generations(clock):
     assert captured.spans == []
 
 
+def test_prompts_that_never_reach_the_engine_are_a_failed_call(clock):
+    """As one that is too long, which vLLM refuses at the door: what is wrong is said, once."""
+    llm = traced(clock)
+    with capture() as captured, hotspan.request("ask"):
+        with pytest.raises(TypeError):
+            llm.generate(None, SamplingParams())
+    call, _ = captured.spans
+
+    assert (call.name, call.status) == ("text_completion tiny", "error")
+    assert call.attributes[semconv.ERROR_TYPE] == "TypeError"
+    assert len(captured.spans) == 2
+
+
 def test_a_prompt_that_is_refused_ends_the_batch(clock):
     """VLLM gives up the prompts before it too; the exception is the same object."""
     llm = traced(clock)
