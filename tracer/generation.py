@@ -13,6 +13,7 @@ and nothing that it does (a property that raises, a lazy attribute) leaves this 
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Final, Literal
@@ -31,6 +32,8 @@ Status = Literal["ok", "error", "truncated"]
 
 MAX_CHOICES: Final = 128  # answers to one prompt that are told apart; a server's index is not trusted
 
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # of an error; anything else may be content
+_NO_NAMES: Final = (None, "error", False, True)
 _FAILED: Final = frozenset({"error", "abort"})  # finish reasons by which engines say that they gave up
 _MIN_TOKENS_OF_BUFFERED: Final = 4
 
@@ -55,12 +58,13 @@ class TokenClock:
             `done()` the stream is then truncated.  Chunks of the OpenAI shape turn it on by themselves.
 
     Attributes:
+        error_name: What the server calls the error that it reported: a code or a type, never its message.
         held: Stamps of reads whose bytes had waited for a slow consumer: when they came is not known.
     """
 
     __slots__ = (
-        "_account", "_choices", "_error", "_first_item_ns", "_pieces", "done_seen", "first_byte_ns", "framed",
-        "held", "response_id", "response_model", "send_ns", "usage",
+        "_account", "_choices", "_error", "_first_item_ns", "_pieces", "done_seen", "error_name",
+        "first_byte_ns", "framed", "held", "response_id", "response_model", "send_ns", "usage",
     )  # fmt: skip
 
     def __init__(self, send_ns: int, *, framed: bool = False) -> None:
@@ -68,6 +72,7 @@ class TokenClock:
         self.framed = framed
         self.first_byte_ns: int | None = None
         self.held: set[int] = set()
+        self.error_name: str | None = None
         self.usage = Usage()
         self.response_id: str | None = None
         self.response_model: str | None = None
@@ -117,9 +122,10 @@ class TokenClock:
         """Note the protocol's end marker (`[DONE]`)."""
         self.done_seen = True
 
-    def fail(self) -> None:
-        """Note that the server reported an error inside the stream."""
+    def fail(self, item: object = None) -> None:
+        """Note that the server reported an error inside the stream, in this item."""
         self._error = True
+        self.error_name = self.error_name or _name_of_error(item)
 
     def finish(self) -> None:
         """Close the books: a text piece belongs to the first answer.  May be called any number of times."""
@@ -142,7 +148,7 @@ class TokenClock:
         if isinstance(choices, (list, tuple)):
             self._feed_chunk(stamp_ns, item, choices)
         elif _is_error(item):
-            self._error = True
+            self.fail(item)
         elif (kind := self._kind_of_other(item)) != NO_TOKEN:
             self._note_token(stamp_ns, item, kind)
 
@@ -205,7 +211,7 @@ class TokenClock:
         if self.response_model is None:
             self.response_model = _text_of(field(item, "model"))
         if _is_error(item):
-            self._error = True
+            self.fail(item)
 
     def _note_account(self, item: object) -> None:
         # What the server says of its own time rides with the usage; of client objects it is among the extras.
@@ -328,6 +334,17 @@ def _is_error(item: object) -> bool:
     if type(item) is not dict and not isinstance(item, Mapping):  # the first is a tenth of the second
         return False
     return bool(item.get("error")) or item.get("object") == "error" or item.get("type") == "error"
+
+
+def _name_of_error(item: object) -> str | None:
+    if not isinstance(item, Mapping):
+        return None
+    error = item.get("error")
+    error = error if isinstance(error, Mapping) else item
+    for value in (error.get("code"), error.get("type")):
+        if value not in _NO_NAMES and isinstance(value, (str, int)) and _NAME.fullmatch(str(value)):
+            return str(value)
+    return None
 
 
 def _listed(value: object) -> Iterable[object]:

@@ -250,7 +250,7 @@ class Call:
         self.status = status
         if self._span.recording:
             if status == "error" and self._span.status == "unset":  # the server said so without an exception
-                self._span.set(semconv.ERROR_TYPE, "finish_reason")
+                self._span.set(semconv.ERROR_TYPE, self.tokens.error_name or "finish_reason")
                 self._span.status = "error"
             self._span.set_many(self._timing_attributes())
             self._span.set_many(self.tokens.attributes())

@@ -211,9 +211,9 @@ class Body:
                 return
         item = decode_json(event.data)
         if not isinstance(item, dict) or event.name == b"error":
-            tokens.fail()
+            tokens.fail(item)
             return
-        if "choices" not in item and isinstance(item.get("type"), str):
+        if "choices" not in item and isinstance(item.get("type"), str) and item.get("object") != "error":
             item = _as_chunk(item)
         tokens.feed(stamp_ns, item)
         if self._keep_text:

@@ -168,6 +168,24 @@ def test_a_named_error_event_is_an_error(connect_openai):
     assert captured.spans[0].status == "error"
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param({"object": "error", "message": "no", "code": 503}, "503", id="number"),
+        pytest.param({"object": "error", "code": None, "type": "overloaded"}, "overloaded", id="type"),
+        pytest.param({"object": "error", "code": "words of a user, kept out"}, "finish_reason", id="content"),
+    ],
+)
+def test_an_error_that_the_client_passes_on_has_the_servers_name(connect_openai, error, expected):
+    """The server's code or type is the error's type; what may be content is not."""
+    with capture() as captured, ScriptedServer([stream(event(delta("a")), event(error), DONE)]) as server:
+        driver = connect_openai(server)
+        driver.read(stream=True)
+
+    assert captured.spans[0].status == "error"
+    assert captured.spans[0].attributes[semconv.ERROR_TYPE] == expected
+
+
 def test_a_stream_that_just_stops_is_truncated(connect_openai):
     """Without a finish reason and [DONE] the client ends normally; the span says truncated."""
     with capture() as captured, ScriptedServer([stream(event(delta("a")), event(delta("b")))]) as server:
