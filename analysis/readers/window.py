@@ -100,7 +100,9 @@ class Window:
                 return
             file.seek(offset)
             # Our own bytes, from a file that no one else can open.
-            yield from (self._owners.unpacked(row) for row in marshal.loads(file.read(length)))  # noqa: S302
+            # What this very process wrote, in a file that has no name.
+            rows = marshal.loads(file.read(length))  # noqa: S302 - no one else can have written it
+            yield from map(self._owners.unpacked, rows)
 
 
 class _Owners:
