@@ -100,7 +100,6 @@ class Window:
                 return
             file.seek(offset)
             # Our own bytes, from a file that no one else can open.
-            # What this very process wrote, in a file that has no name.
             rows = marshal.loads(file.read(length))  # noqa: S302 - no one else can have written it
             yield from map(self._owners.unpacked, rows)
 
