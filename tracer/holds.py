@@ -23,6 +23,17 @@ _AT_ONCE_RATIO: Final = 0.1  # of the hold before it
 Holds = list[tuple[int, int]]  # tokens before the hold, all holds so far in ns; one entry for each long hold
 
 
+def was_held(holds: Holds) -> bool:
+    """Return whether there was a long hold after the first token; many short ones together are none."""
+    return any(n_tokens and hold_ns > MIN_HOLD_NS / 2 for n_tokens, hold_ns in _lengths(holds))
+
+
+def _lengths(holds: Holds) -> list[tuple[int, int]]:
+    """Return the tokens before each hold, and how long it was at least."""
+    pairs = pairwise([(0, 0), *holds])
+    return [(n_tokens, until_ns - before_ns - MIN_HOLD_NS) for (_, before_ns), (n_tokens, until_ns) in pairs]
+
+
 def n_at_once(stamps_ns: Sequence[int], holds: Holds) -> int:
     """Return how many tokens came at once after a long hold.
 
@@ -32,9 +43,8 @@ def n_at_once(stamps_ns: Sequence[int], holds: Holds) -> int:
             less than `MIN_HOLD_NS` together.
     """
     found = 0
-    for (_, before_ns), (n_tokens, until_ns) in pairwise([(0, 0), *holds]):
+    for n_tokens, hold_ns in _lengths(holds):
         if 0 < n_tokens < len(stamps_ns):
-            hold_ns = until_ns - before_ns - MIN_HOLD_NS  # at least
             gap_ns = stamps_ns[n_tokens] - stamps_ns[n_tokens - 1]
             found += gap_ns < min(_AT_ONCE_NS, hold_ns * _AT_ONCE_RATIO)
     return found

@@ -8,7 +8,7 @@ from hotspan.exporters.reports.evidence import all_troubles
 from hotspan.testing import capture
 from hotspan.tracer import clock as process_clock
 from hotspan.tracer import semconv
-from hotspan.tracer.holds import n_at_once
+from hotspan.tracer.holds import n_at_once, was_held
 from hotspan.tracer.record import Trace
 from hotspan.tracer.testing import FakeClock
 
@@ -82,6 +82,13 @@ def test_tokens_that_came_at_once_after_a_hold_are_counted(hold_ms, goes_on, n_h
 def test_a_token_came_at_once_if_its_gap_is_nothing_against_the_hold(stamps, holds, expected):
     """A tenth of the hold at most, and below a millisecond; a hold has tokens on both its sides."""
     assert n_at_once(stamps, holds) == expected
+
+
+def test_many_short_holds_are_no_long_one():
+    """A quick consumer of a long stream holds it for more than a millisecond in all."""
+    assert not was_held([(90, MS + 10_000), (180, 2 * MS + 30_000)])
+    assert not was_held([(0, 900 * MS)])
+    assert was_held([(90, MS + 10_000), (91, 51 * MS)])
 
 
 def test_the_report_says_so_above_its_figures():

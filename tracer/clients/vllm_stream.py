@@ -20,6 +20,7 @@ from hotspan.tracer.clients.vllm_output import (
 )
 from hotspan.tracer.decorate import with_flags_of
 from hotspan.tracer.faults import fault
+from hotspan.tracer.holds import was_held
 from hotspan.tracer.streaming import Stream, follow
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Outputs(Stream):
         The engine does not wait for the consumer: after a hold its tokens have come, and are merged.
         """
         found = dict(super()._token_attributes())
-        if any(n_tokens for n_tokens, _ in self.holds):
+        if was_held(self.holds):
             n_held = found.pop(semconv.HELD_STAMPS, 0)
             if self._engine_tpot_ns is None:  # that there is none is said: nobody is to work it out
                 found[semconv.HELD_STAMPS] = n_held
