@@ -36,7 +36,8 @@ def endpoint(base_url: str) -> Endpoint:
     Raises:
         ConfigurationError: `base_url` names no http or https host, or may mean two.
     """
-    if base_url is None or isinstance(base_url, (bytes, bool, int)):
+    given: object = base_url
+    if given is None or isinstance(given, (bytes, int)):
         raise ConfigurationError(_complaint(base_url, "it is no text"))
     text = str(base_url).strip()
     scheme, separator, rest = text.partition("://")
