@@ -116,7 +116,7 @@ class Body:
         # middle of an event.
         self._before = self._after = _NEVER
         self._n_before = self._n_after = len(_NEVER)
-        tokens.framed = self._json is None
+        tokens.framed = True
 
     def feed(self, stamp_ns: int, piece: bytes) -> None:
         """Take bytes that one read returned at `stamp_ns`; 0: not known when."""
@@ -188,11 +188,12 @@ class Body:
 
     def _take_whole(self, content: bytes) -> None:
         item = _without_vectors(content) if self._has_vectors else decode_json(content)
-        if not isinstance(item, dict):
+        if not isinstance(item, dict):  # cut, or nothing
             return
         if item.get("object") == "response":
             item |= _as_finished(item)
         self._tokens.read_whole(item)
+        self._tokens.done()  # its last brace is the end mark
         if self._keep_text:
             self.text += _texts_of(item, "message")
 
@@ -263,11 +264,11 @@ def _pattern_of(data: bytes, text: str) -> _Pattern | None:
     return None
 
 
-def _without_vectors(content: bytes) -> dict[str, Any] | None:
+def _without_vectors(content: bytes) -> Any:
     try:
         return msgspec.structs.asdict(_decode_embeddings(content))
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+        return decode_json(content)  # a vector with NaN, or no answer at all
 
 
 def _texts_of(item: dict[str, Any], field: str) -> list[str]:

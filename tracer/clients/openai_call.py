@@ -210,9 +210,11 @@ class OpenAICall(Call):
     def _read_answer(self) -> None:
         if self._response is None:
             return
-        content, self._response = self._response.content, None
-        self._reader = self._body("json")
-        self._reader.feed(0, content)
+        response, self._response = self._response, None
+        content_type = response.headers.get("content-type", "")
+        self._reader = self._body(content_type if "event-stream" in content_type else "json")
+        self.tokens.held.add(0)  # of events that were not asked for nothing tells when they came
+        self._reader.feed(0, response.content)
         self._reader.end(0)
 
     def _end(self, status: str) -> None:

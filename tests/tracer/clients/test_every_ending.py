@@ -58,6 +58,12 @@ ENDINGS = {
     "stalled": Ending([head(), piece(A), AwaitClose()], "error"),
     "stops": Ending(stream(A, B), "truncated"),
     "empty": Ending(stream(), "truncated"),
+    "cut-json": Ending(answer(b'{"id": "x", '), "truncated"),
+    "no-body": Ending(answer(b""), "truncated"),
+    "a-page": Ending([head(content_type="text/html", length=6) + b"<html>"], "truncated"),
+    "connection-closed-in-json": Ending(
+        [head(content_type="application/json"), piece(b'{"id'), Close()], "truncated"
+    ),
     "role-only": Ending(stream(event(delta("", role="assistant"))), "truncated"),
     "connection-closed": Ending([head(), piece(A + B), Close()], "truncated"),
     "closed-in-a-chunk": Ending([head(), piece(A + B), b"5\r\nda", Close()], "truncated"),

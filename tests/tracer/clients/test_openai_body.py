@@ -163,3 +163,18 @@ def test_any_body_is_survived(body, content_type, has_vectors):
     found = read([(1, body)], content_type, has_vectors=has_vectors).attributes()
 
     assert not {semconv.TTFT_NS, semconv.OUTPUT_TOKENS} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param(b'{"data": [{"embedding": [0.5]}]}', "ok", id="whole"),
+        pytest.param(b'{"data": [{"embedding": [NaN]}]}', "ok", id="odd-numbers"),
+        pytest.param(b'{"data": [{"embedding": [0.5', "truncated", id="cut"),
+        pytest.param(b"", "truncated", id="empty"),
+    ],
+)
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_one_json_object_is_whole_when_it_is_one(body, status, has_vectors):
+    """What is cut, or nothing, is truncated; numbers that strict parsers refuse cut nothing."""
+    assert read([(1, body)], "application/json", has_vectors=has_vectors).status == status

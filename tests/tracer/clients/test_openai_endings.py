@@ -350,3 +350,22 @@ def test_an_answer_without_a_stream_is_still_an_answer(connect_openai):
 
     assert span.attributes[semconv.OUTPUT_TOKENS] == 2
     assert semconv.TTFT_NS not in span.attributes
+
+
+def test_a_cut_answer_of_which_the_client_says_nothing_is_truncated(connect_openai):
+    """Raw responses are not parsed, so nobody but the span says that the answer is no whole one."""
+    with capture() as captured, ScriptedServer([answer(b'{"id": "x", ')]) as server:
+        assert connect_openai(server).read() == ['{"id": "x", ']
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.OUTCOME]) == ("error", "truncated")
+
+
+def test_a_stream_that_was_not_asked_for_has_tokens_and_no_times(connect_openai):
+    """The client hands the user its text; the answer is whole, and when its tokens came is not known."""
+    with capture() as captured, ScriptedServer([HELLO]) as server:
+        assert connect_openai(server).chat()
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.CHUNKS]) == ("unset", 1)
+    assert not {semconv.TTFB_NS, semconv.TTFT_NS, semconv.BUFFERED} & set(span.attributes)
