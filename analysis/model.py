@@ -52,7 +52,7 @@ class Evidence:
     n_partial_traces: int = 0  # traces (or parts of one) whose root is not in the files
     n_unstaged_traces: int = 0  # without any stage (an engine's own start-up, …): no requests
     n_dropped_spans: int = 0  # spans that the writer says it lost
-    n_duplicate_spans: int = 0  # identical copies, dropped
+    n_duplicate_spans: int = 0  # copies, dropped
     n_same_id_spans: int = 0  # different spans under one id, kept
     n_orphan_spans: int = 0  # spans whose parent is not in the files, entries apart
     n_entry_requests: int = 0  # requests that begin below another library's span, which is not in the files

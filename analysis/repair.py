@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from hotspan.analysis.classify import is_engine_span, is_entry_span
 from hotspan.analysis.columns import MAX
+from hotspan.analysis.copies import distinct
 from hotspan.analysis.dialects import read, translate
 from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from hotspan.tracer.record import SpanRecord, Trace
 
@@ -49,8 +50,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
     Args:
         trace: Spans of one trace in any order; not changed.
     """
-    distinct = list(translate(_distinct(trace.spans)))
-    spans, n_same_id = _unique_ids(distinct)
+    spans, n_same_id = _unique_ids(list(translate(distinct(trace.spans))))
     parents, n_entries, orphaned = _linked(spans)
     n_orphans = sum(orphaned)
     n_cycles, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents, orphaned)
@@ -73,27 +73,6 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
         n_cycles=n_cycles,
         warnings=tuple(cycle_warnings),
     )
-
-
-def _distinct(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Drop identical copies; two that differ in anything but the order of attributes are both kept."""
-    seen: dict[tuple[object, ...], list[SpanRecord]] = {}
-    kept = []
-    for span in spans:
-        clean = _clean_ids(span)
-        twins = seen.setdefault((clean.span_id, clean.start_ns, clean.end_ns, clean.name), [])
-        if clean not in twins:
-            twins.append(clean)
-            kept.append(clean)
-    return kept
-
-
-def _clean_ids(span: SpanRecord) -> SpanRecord:
-    span_id = span.span_id.lower().zfill(_SPAN_DIGITS)
-    parent_id = span.parent_id.lower().zfill(_SPAN_DIGITS) if span.parent_id else None
-    if span_id == span.span_id and parent_id == span.parent_id:
-        return span
-    return span._replace(span_id=span_id, parent_id=parent_id)
 
 
 def _unique_ids(spans: list[SpanRecord]) -> tuple[list[SpanRecord], int]:

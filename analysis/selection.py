@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.calls import NO_OWNER, NOT_SELECTED, Calls, calls_of, nearest
+from hotspan.analysis.copies import originals
 from hotspan.analysis.frame import Stages
 from hotspan.analysis.parts import Selection
 from hotspan.analysis.repair import repair
@@ -137,7 +138,8 @@ def _changed(trace: Trace, tree: Tree, calls: Calls, dropped: set[int], unselect
                 gone.update(map(_key, (engine.span, *engine.below)))
     if not gone and not other:
         return trace
-    spans = ((span, _key(span)) for span in trace.spans)
+    kept = originals(trace.spans)
+    spans = ((span, _key(one)) for span, one in zip(trace.spans, kept, strict=True))
     return Trace(
         trace.trace_id, [_marked(span) if key in other else span for span, key in spans if key not in gone]
     )

@@ -169,7 +169,7 @@ def _repaired(evidence: Evidence) -> Iterator[str]:
     if n := evidence.n_twin_spans:
         yield f"{counted(n, 'call')} written by two instrumentations, counted once (a guess)"
     if n := evidence.n_duplicate_spans:
-        yield f"{counted(n, 'duplicated span')}: identical copies, counted once"
+        yield f"{counted(n, 'duplicated span')}: copies, counted once"
     if n := evidence.n_same_id_spans:
         yield f"{counted(n, 'span')} share an id with another that differs: all kept"
     if n := evidence.n_cycles_cut:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from hotspan.analysis import analyse, load
+import pytest
+
+from hotspan.analysis import analyse, load, parse_where, select
 from hotspan.tracer.record import SpanRecord, Trace
 
 
@@ -51,3 +53,76 @@ def test_different_spans_under_one_id_are_both_kept():
     assert (report.evidence.n_same_id_spans, report.evidence.n_duplicate_spans) == (2, 0)
     assert report.evidence.n_spans == 3
     assert report.request.duration_ns.max == 100
+
+
+REQUEST, TOOL, OTHER = ({"hotspan.stage": stage} for stage in ("request", "tool", "other"))
+EPOCH_NS = 1_800_000_000_000_000_000
+UNITS_NS = {"us": 1_000, "ms": 1_000_000}
+FINE = [
+    SpanRecord(
+        "1", "a", None, "ask", EPOCH_NS + 1_234_567, EPOCH_NS + 99_876_543, {"hotspan.stage": "request"}
+    ),
+    SpanRecord("1", "b", "a", "look", EPOCH_NS + 2_345_678, EPOCH_NS + 9_999_999, TOOL),
+]
+
+
+def _coarse(span, unit_ns, *, up=False):
+    def whole(time_ns):
+        return (time_ns // unit_ns + up) * unit_ns
+
+    return span._replace(start_ns=whole(span.start_ns), end_ns=whole(span.end_ns), kind="unspecified")
+
+
+@pytest.mark.parametrize("up", [False, True], ids=["cut", "rounded-up"])
+@pytest.mark.parametrize("unit", UNITS_NS)
+@pytest.mark.parametrize("is_finer_first", [True, False])
+def test_a_run_in_two_formats_is_one_run(unit, up, is_finer_first):
+    """Where one format keeps microseconds or milliseconds: the finer spans stay, the others are copies."""
+    coarse = [_coarse(span, UNITS_NS[unit], up=up) for span in FINE]
+
+    report = analyse([Trace("1", FINE + coarse if is_finer_first else coarse + FINE)])
+
+    assert (report.evidence.n_duplicate_spans, report.evidence.n_same_id_spans) == (2, 0)
+    assert (report.request, report.stages) == ((once := analyse([Trace("1", FINE)])).request, once.stages)
+
+
+def test_copies_with_other_attributes_are_one_span():
+    """Formats write a span's attributes in their own ways: the one that says more stays."""
+    more = FINE[1]._replace(attributes={**FINE[1].attributes, "top_k": 3}, kind="unspecified")
+    copies = [FINE[1]._replace(kind="unspecified"), more]
+
+    report = analyse([Trace("1", [FINE[0], *copies])])
+
+    assert (report.evidence.n_spans, report.evidence.n_duplicate_spans) == (2, 1)
+
+
+def test_a_copy_is_selected_with_its_original():
+    """`--where` sets both aside: a copy does not come back as a call of its own."""
+    copies = [_coarse(span, UNITS_NS["us"]) for span in FINE]
+    other = SpanRecord("1", "c", "a", "say", EPOCH_NS + 50_000_000, EPOCH_NS + 60_000_000, OTHER)
+
+    report = analyse(select([Trace("1", [*FINE, *copies, other])], parse_where(["stage=other"])))
+
+    assert [row.stage for row in report.stages] == ["other"]
+    assert (report.evidence.n_duplicate_spans, report.evidence.n_same_id_spans) == (2, 0)
+    assert report.selection.other_ns == FINE[1].duration_ns
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"name": "other"}, id="name"),
+        pytest.param({"parent_id": "z"}, id="parent"),
+        pytest.param({"kind": "client"}, id="kind"),
+        pytest.param({"start_ns": EPOCH_NS + 2_347_000}, id="start"),
+        pytest.param({"end_ns": EPOCH_NS + 12_000_000}, id="end"),
+        pytest.param({"end_ns": None}, id="unfinished"),
+    ],
+)
+def test_what_differs_in_more_than_its_format_is_not_a_copy(change):
+    """Two spans under one id, though their times are nearly equal."""
+    other = _coarse(FINE[1], UNITS_NS["us"])._replace(**change)
+
+    report = analyse([Trace("1", [*FINE, other])])
+
+    assert (report.evidence.n_duplicate_spans, report.evidence.n_same_id_spans) == (0, 2)

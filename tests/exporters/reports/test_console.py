@@ -164,7 +164,7 @@ def test_losses_stand_above_the_figures(full_report):
         "! sampled: 10.0 % of the requests were traced, counts below are of those",
         "! 4 late spans: what lies after the parent's end is in no request's 100 %",
         "! 1 call written by two instrumentations, counted once (a guess)",
-        "! 5 duplicated spans: identical copies, counted once",
+        "! 5 duplicated spans: copies, counted once",
         "! 2 spans share an id with another that differs: all kept",
         "! 1 loop of parents cut at the span that starts last",
         "! 1 engine span joined to no model call: their phases are in no figure",
