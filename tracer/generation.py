@@ -60,11 +60,12 @@ class TokenClock:
     Attributes:
         error_name: What the server calls the error that it reported: a code or a type, never its message.
         held: Stamps of reads whose bytes had waited for a slow consumer: when they came is not known.
+        is_whole: Whether the answer was not streamed.
     """
 
     __slots__ = (
         "_account", "_choices", "_error", "_first_item_ns", "_pieces", "done_seen", "error_name",
-        "first_byte_ns", "framed", "held", "response_id", "response_model", "send_ns", "usage",
+        "first_byte_ns", "framed", "held", "is_whole", "response_id", "response_model", "send_ns", "usage",
     )  # fmt: skip
 
     def __init__(self, send_ns: int, *, framed: bool = False) -> None:
@@ -72,6 +73,7 @@ class TokenClock:
         self.framed = framed
         self.first_byte_ns: int | None = None
         self.held: set[int] = set()
+        self.is_whole = False
         self.error_name: str | None = None
         self.usage = Usage()
         self.response_id: str | None = None
@@ -111,6 +113,7 @@ class TokenClock:
 
     def read_whole(self, response: object) -> None:
         """Take ids, usage and finish reasons of an answer that was not streamed: it has no token times."""
+        self.is_whole = True
         try:
             self._note_facts(response)
             for choice in _listed(field(response, "choices")):

@@ -65,7 +65,7 @@ TOKENS_ESTIMATED: Final = "hotspan.generation.tokens_estimated"  # true: output 
 USAGE_DISAGREES: Final = (
     "hotspan.generation.usage_disagrees"  # true: usage says fewer tokens than chunks came
 )
-BUFFERED: Final = "hotspan.generation.buffered"  # true: asked to stream, and every chunk came in one read
+BUFFERED: Final = "hotspan.generation.buffered"  # true: asked to stream, and it came in one read, or whole
 ATTEMPTS: Final = "hotspan.generation.attempts"  # HTTP attempts of this call
 BACKOFF_NS: Final = "hotspan.generation.backoff_ns"  # from the first attempt's start to the last one's
 ATTEMPT_EVENT: Final = "hotspan.attempt"  # event at the end of an HTTP attempt that failed; status or error

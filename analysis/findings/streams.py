@@ -74,7 +74,7 @@ def _in_one_piece(n: int, n_ok: int) -> Finding:
         "stream-buffered",
         "warning",
         f"{n} of {n_ok} answers were streamed and came in one piece: the time to their first token is that "
-        "of the last one.",
+        "of the last one, or unknown.",
         {"buffered_calls": n, "against": {"ok_calls": n_ok}},
         "Possible causes: a proxy, gateway or server that collects the answer before it sends it, or a "
         "client that was too busy to read. The engine's own spans would tell them apart.",

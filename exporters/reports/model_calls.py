@@ -74,7 +74,7 @@ def _outcomes(summary: GenerationSummary) -> Iterator[str]:
         if n := summary.status.get(status, 0):
             yield f"{n:,} {status}"
     if n := summary.n_buffered:
-        yield f"{counted(n, 'stream')} arrived all at once: the TTFT is the whole wait"
+        yield f"{counted(n, 'stream')} arrived all at once: the TTFT is the whole wait, or none"
 
 
 def amplification(summary: Amplification, marks: Marks) -> list[Line]:

@@ -119,11 +119,9 @@ class Answer:
 
     def end(self, stamp_ns: int) -> None:
         """Take the end of the body."""
-        rest = self._parser.close()
         if self._body:
-            rest.append(ServerEvent(b"".join(self._body)))
-            self._body = []
-        self._take_events(stamp_ns, (e for e in rest if _is_whole(e)))
+            self._take_object(b"".join(self._body))
+        self._take_events(stamp_ns, (e for e in self._parser.close() if _is_whole(e)))
 
     def _take_events(self, stamp_ns: int, events: Iterable[ServerEvent]) -> None:
         for event in events:
@@ -145,6 +143,17 @@ class Answer:
             self._fail(stated or plain)
             return
         self.tokens.feed(stamp_ns, chunk)
+        self._take_chunk(chunk)
+
+    def _take_object(self, data: bytes) -> None:
+        """Take the JSON object of a server that was asked to stream and does not: no times of tokens."""
+        body = decode_json(data)
+        if isinstance(body, dict):  # else it broke off
+            self.tokens.read_whole(body)
+            self.tokens.done()  # its last brace is the end mark
+            self._take_chunk(body)
+
+    def _take_chunk(self, chunk: dict[str, Any]) -> None:
         if (message := error_message(chunk)) is not None:
             self._fail(message)
             return

@@ -263,6 +263,8 @@ class Call:
             found[semconv.BACKOFF_NS] = attempt.started_ns - self._first_attempt_ns
         if self._http_status is not None:
             found[semconv.HTTP_STATUS] = self._http_status
+        if self.tokens.is_whole and self.body.get("stream"):
+            found[semconv.BUFFERED] = True
         if attempt.send_ns:
             found[semconv.SEND_OFFSET_NS] = attempt.send_ns - start_ns
             found[semconv.CONNECT_NS] = attempt.send_ns - attempt.started_ns

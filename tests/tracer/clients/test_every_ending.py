@@ -19,12 +19,14 @@ from servers import (
     delta,
     event,
     head,
+    message,
     piece,
     stream,
 )
 
 import hotspan
 from hotspan.testing import capture
+from hotspan.tracer import semconv
 
 A, B = event(delta("a")), event(delta("b"))
 ENDLESS = [head(), piece(A + B), AwaitClose()]
@@ -146,3 +148,19 @@ async def test_a_cancelled_read_is_cancelled():
         await theirs.close()
 
     assert [span.attributes["hotspan.outcome"] for span in captured.spans] == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_whole_answer_to_a_streamed_call_is_in_one_piece_and_has_no_token_times(client):
+    """A server that ignores `stream`: the call is ok, with the usage's tokens, of which no time is known."""
+    with capture() as captured, ScriptedServer([answer(message("Hello"))]) as server:
+        driver = client(server.url)
+        driver.take()
+        driver.close()
+    (span,) = captured.spans
+    said = span.attributes
+
+    assert (span.status, said[semconv.REQUEST_STREAM], said[semconv.BUFFERED]) == ("unset", True, True)
+    assert (said[semconv.OUTPUT_TOKENS], list(said[semconv.FINISH_REASONS])) == (2, ["stop"])
+    assert said[semconv.TTFB_NS] > 0
+    assert not {semconv.TTFT_NS, semconv.TTFA_NS, semconv.TIME_TO_FIRST_CHUNK, semconv.CHUNKS} & set(said)
