@@ -140,7 +140,7 @@ class Answer:
             plain = (
                 f"an event that is no JSON object: {quoted(data)}" if event.name != b"error" else quoted(data)
             )
-            self._fail(stated or plain)
+            self._fail(stated or plain, chunk)
             return
         self.tokens.feed(stamp_ns, chunk)
         self._take_chunk(chunk)
@@ -155,7 +155,7 @@ class Answer:
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         if (message := error_message(chunk)) is not None:
-            self._fail(message)
+            self._fail(message, chunk)
             return
         self._note_extras(chunk)
         for choice in chunk.get("choices") or ():
@@ -163,9 +163,9 @@ class Answer:
         if not chunk.get("choices") and not self._hide_usage and chunk.get("usage"):
             self.deltas.append(Delta("", "", [], None, chunk))
 
-    def _fail(self, message: str) -> None:
+    def _fail(self, message: str, item: object) -> None:
         self.error = message
-        self.tokens.fail()
+        self.tokens.fail(item)
 
     def _note_extras(self, chunk: dict[str, Any]) -> None:
         for name in ("usage", "metrics", "timings"):
@@ -261,9 +261,9 @@ def completion(data: bytes, tokens: TokenClock, stamp_ns: int) -> Completion | s
     body = decode_json(data)
     if not isinstance(body, dict):
         return f"an answer that is no JSON object: {quoted(data)}"
+    tokens.read_whole(body)  # an error's name, too
     if (message := error_message(body)) is not None:
         return message
-    tokens.read_whole(body)
     # The streaming state machine reads a whole message like one big delta; its clock is not the call's.
     answer = Answer(TokenClock(stamp_ns))
     answer.feed(stamp_ns, data)

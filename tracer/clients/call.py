@@ -230,6 +230,8 @@ class Call:
         """End the span of a call that an exception ended: an error, a cancelled task, an abandoned stream."""
         if self.status == OPEN:
             self._span.fail(exc)
+            if isinstance(exc, Exception) and self.tokens.error_name is not None:
+                self._span.set(semconv.ERROR_TYPE, self.tokens.error_name)  # says more than the class
         outcome = self._span.attributes.get(semconv.OUTCOME)
         self._end(str(outcome) if outcome is not None else _status_of(exc))
 

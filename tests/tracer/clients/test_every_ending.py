@@ -164,3 +164,30 @@ def test_a_whole_answer_to_a_streamed_call_is_in_one_piece_and_has_no_token_time
     assert (said[semconv.OUTPUT_TOKENS], list(said[semconv.FINISH_REASONS])) == (2, ["stop"])
     assert said[semconv.TTFB_NS] > 0
     assert not {semconv.TTFT_NS, semconv.TTFA_NS, semconv.TIME_TO_FIRST_CHUNK, semconv.CHUNKS} & set(said)
+
+
+QUOTA = {"error": {"message": "over quota", "code": 429}}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("reply", "streamed"),
+    [
+        pytest.param(answer(QUOTA), False, id="whole"),
+        pytest.param(answer(QUOTA), True, id="whole-to-a-streamed-call"),
+        pytest.param(stream(A, event(QUOTA), DONE), True, id="in-a-stream"),
+        pytest.param(stream(A, b"event: error\n" + event(QUOTA["error"])), True, id="as-an-event"),
+        pytest.param(answer({"error": {"code": 429}}), False, id="nothing-but-a-code"),
+    ],
+)
+def test_an_error_in_an_answer_of_status_200_has_the_servers_name(client, reply, streamed):
+    """Whether the client raises it or not, `error.type` is what the server calls it."""
+    with capture() as captured, ScriptedServer([reply]) as server:
+        driver = client(server.url)
+        with contextlib.suppress(Exception):
+            driver.take() if streamed else driver.chat()
+        driver.close()
+    (span,) = captured.spans
+
+    assert (span.status, span.attributes[semconv.HTTP_STATUS]) == ("error", 200)
+    assert span.attributes[semconv.ERROR_TYPE] == "429"

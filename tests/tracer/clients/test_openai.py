@@ -225,20 +225,36 @@ def test_a_streamed_response(connect_openai):
 
 
 @pytest.mark.parametrize(
-    ("last", "status"),
+    ("last", "status", "name"),
     [
-        pytest.param({"type": "response.failed", "response": FAILED}, "error", id="failed"),
-        pytest.param({"type": "error", "code": "x", "message": "no", "param": None}, "error", id="error"),
-        pytest.param({"type": "response.incomplete", "response": CUT}, "unset", id="token-limit"),
+        pytest.param({"type": "response.failed", "response": FAILED}, "error", "server_error", id="failed"),
+        pytest.param(
+            {"type": "response.failed", "response": {**FAILED, "error": None}},
+            "error",
+            "finish_reason",
+            id="failed-without-a-name",
+        ),
+        pytest.param({"type": "error", "code": "x", "message": "no"}, "error", "x", id="error"),
+        pytest.param({"type": "response.incomplete", "response": CUT}, "unset", None, id="token-limit"),
     ],
 )
-def test_a_response_that_failed_is_an_error(connect_openai, last, status):
+def test_a_response_that_failed_is_an_error(connect_openai, last, status, name):
     """A stream that ends well and says that the model failed is no success; one cut by a limit is."""
     reply = response_events(RESPONSE_EVENTS[0], {"sequence_number": 1, **last})
     with capture() as captured, ScriptedServer([reply]) as server:
         connect_openai(server).gather("responses.create", model="t", input="x")
 
     assert captured.spans[0].status == status
+    assert captured.spans[0].attributes.get(semconv.ERROR_TYPE) == name
+
+
+def test_a_whole_response_that_failed_has_the_servers_name(connect_openai):
+    """The client returns it as any other; the span is an error by the code in it."""
+    with capture() as captured, ScriptedServer([answer(FAILED)]) as server:
+        connect_openai(server).call("responses.create", model="t", input="x")
+
+    assert captured.spans[0].status == "error"
+    assert captured.spans[0].attributes[semconv.ERROR_TYPE] == "server_error"
 
 
 def test_other_requests_are_left_alone(connect_openai):
