@@ -59,7 +59,7 @@ def test_what_is_not_said_is_not_there(metrics, known):
 def test_without_them_a_whole_answer_has_no_token_times():
     """The client knows when the answer was there, and does not guess when its first token was."""
     assert times_of_whole(None, 3 * S, n_answers=1) == {}
-    assert times_of_whole(said(), 3 * S) == {
+    assert times_of_whole(said(), 3 * S, n_answers=1) == {
         semconv.TTFT_NS: S,
         semconv.LAST_TOKEN_NS: 3 * S,
         semconv.TPOT_NS: S / 2,
