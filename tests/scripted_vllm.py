@@ -88,6 +88,12 @@ class _Request:
     trace_headers: dict[str, str] | None
 
 
+def _refuse_empty(prompt: str) -> None:
+    if not prompt:
+        msg = "The prompt is empty"
+        raise ValueError(msg)
+
+
 class LLMEngine:
     """An engine that runs two requests at a time."""
 
@@ -108,9 +114,7 @@ class LLMEngine:
         trace_headers: dict[str, str] | None = None,
     ) -> str:
         """Take a request; a prompt of nothing is refused."""
-        if not prompt:
-            msg = "The prompt is empty"
-            raise ValueError(msg)
+        _refuse_empty(prompt)
         self.requests.append(_Request(request_id, params, Metrics(queued_ts=self._now_s), trace_headers))
         self.seen.append(self.requests[-1])
         return f"{request_id}-internal"
@@ -150,6 +154,7 @@ class LLM:
     def __init__(self, engine: LLMEngine, name: str | list[str] | None = "tiny") -> None:
         self.llm_engine = engine
         self.model_config = types.SimpleNamespace(served_model_name=name, model="/models/big-model")
+        self.refuses_early = False  # before a prompt is a request, as vLLM does where it is too long
         self._n_requests = 0
 
     def generate(self, prompts: list[str], params: SamplingParams) -> list[RequestOutput]:
@@ -179,10 +184,18 @@ class LLM:
         return self.wait_for_completion()
 
     def _add(self, prompts: list[str], params: SamplingParams) -> list[str]:
-        ids = []
-        for prompt in prompts:
-            ids.append(self.llm_engine.add_request(str(self._n_requests), prompt, params))
-            self._n_requests += 1
+        ids: list[str] = []
+        try:
+            for prompt in prompts:
+                if self.refuses_early:
+                    _refuse_empty(prompt)
+                ids.append(self.llm_engine.add_request(str(self._n_requests), prompt, params))
+                self._n_requests += 1
+        except Exception:
+            self.llm_engine.requests = [
+                r for r in self.llm_engine.requests if f"{r.request_id}-internal" not in ids
+            ]
+            raise
         return ids
 
 

@@ -7,6 +7,7 @@ prompt 2               └─ |-----------------------|             │
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +38,6 @@ _FRONT: Final = {
     "enqueue_chat": "chat",
     "wait_for_completion": None,
 }
-_REFUSED: Final = ""  # no request's id
 _BEFORE_HEADERS: Final = 3  # positional arguments of `add_request` up to the parameters
 
 
@@ -70,7 +70,7 @@ class Requests:
     def _front(self, operation: str | None) -> Callable[[Method], Method]:
         def wrap(original: Method) -> Method:
             def method(llm: Any, /, *args: Any, **kwargs: Any) -> Any:
-                with self._under(operation):
+                with self._under(operation, args, kwargs):
                     return original(llm, *args, **kwargs)
 
             return method
@@ -78,19 +78,28 @@ class Requests:
         return wrap
 
     @contextmanager
-    def _under(self, operation: str | None) -> Iterator[None]:
+    def _under(self, operation: str | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
         outer, self._operation = self._operation, operation
         before = set() if operation is None else set(self._open)  # enqueued, and still waited for
         n_begun = self._n_begun
         try:
             yield
         except BaseException as exc:
-            if self._n_begun == n_begun:  # refused before the engine had any of them: one call stands for all
-                self._begin(_REFUSED, None)
             self._end_by(exc, self._open.keys() - before)
+            if operation is not None:
+                try:
+                    self._refuse(exc, n_prompts(operation, args, kwargs), self._n_begun - n_begun)
+                except Exception as own:  # noqa: BLE001 - the user gets his exception, not ours
+                    fault(own)
             raise
         finally:
             self._operation = outer
+
+    def _refuse(self, exc: BaseException, n_given: int, n_begun: int) -> None:
+        """Leave a failed call for each prompt that the engine never had: the refused one, and the rest."""
+        for _ in range(max(n_given, 1) - n_begun):
+            if (call := self._start(None)) is not None:
+                call.end_by(exc)
 
     def _add_request(self, original: Method) -> Method:
         def add_request(engine: Any, request_id: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -124,6 +133,12 @@ class Requests:
     # --- Requests -----------------------------------------------------------------------------------------
 
     def _begin(self, request_id: str, params: Any) -> LocalCall | None:
+        call = self._start(params)
+        if call is not None:
+            self._open[request_id] = call
+        return call
+
+    def _start(self, params: Any) -> LocalCall | None:
         if self._operation is None or not config.recording():
             return None
         try:
@@ -132,7 +147,6 @@ class Requests:
         except Exception as own:  # noqa: BLE001 - the request is made, traced or not
             fault(own)
             return None
-        self._open[request_id] = call
         self._n_begun += 1
         return call
 
@@ -148,6 +162,23 @@ class Requests:
         """End what an exception has left unfinished: vLLM has given it up, or nobody waits for it."""
         for request_id in [known for known in self._open if known in ids]:
             self._open.pop(request_id).end_by(exc)
+
+
+def n_prompts(operation: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """Return how many prompts a call has, as vLLM tells one from several; 0 where that cannot be told.
+
+    Args:
+        operation: "chat", the prompts of which are lists of messages, or "text_completion".
+        args: Arguments by place.
+        kwargs: Arguments by name.
+    """
+    given = args[0] if args else kwargs.get("messages" if operation == "chat" else "prompts")
+    if operation != "chat" and isinstance(given, (str, bytes, dict)):
+        return 1
+    if not isinstance(given, Sequence):
+        return 0
+    part = dict if operation == "chat" else int  # a message; a token
+    return 1 if given and all(isinstance(one, part) for one in given) else len(given)
 
 
 def _finish(call: LocalCall, output: Any) -> None:

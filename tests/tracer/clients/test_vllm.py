@@ -13,6 +13,7 @@ from scripted_vllm import LLM, LLMEngine, SamplingParams
 import hotspan
 from hotspan.testing import FakeClock, capture
 from hotspan.tracer import semconv
+from hotspan.tracer.clients.vllm_batch import n_prompts
 
 MS = 1_000_000
 
@@ -144,6 +145,42 @@ def test_a_prompt_that_is_refused_ends_the_batch(clock):
     assert [(call.status, call.attributes[semconv.ERROR_TYPE]) for call in captured.spans] == [
         ("error", "ValueError")
     ] * 2
+
+
+@pytest.mark.parametrize("how", ["generate", "enqueue", "chat"])
+@pytest.mark.parametrize("door", ["engine", "renderer"])
+@pytest.mark.parametrize("prompts", [["", "a"], ["a", "b", "", "c"], ["a", ""], [""]])
+def test_every_prompt_of_a_batch_that_is_refused_is_one_failed_call(clock, how, door, prompts):
+    """Those before the refused one, which vLLM gives up, itself, and those that it never came to."""
+    llm = traced(clock)
+    llm.refuses_early = door == "renderer"
+    with capture() as captured, pytest.raises(ValueError, match="The prompt is empty"):
+        getattr(llm, how)(prompts, SamplingParams())
+
+    assert [(call.status, call.attributes[semconv.ERROR_TYPE]) for call in captured.spans] == [
+        ("error", "ValueError")
+    ] * len(prompts)
+    assert len(llm.generate(["a"], SamplingParams())) >= 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "args", "kwargs", "expected"),
+    [
+        pytest.param("text_completion", ("one",), {}, 1, id="text"),
+        pytest.param("text_completion", (["a", "b"],), {}, 2, id="texts"),
+        pytest.param("text_completion", ([1, 2, 3],), {}, 1, id="tokens"),
+        pytest.param("text_completion", ([[1, 2], [3]],), {}, 2, id="tokens-of-two"),
+        pytest.param("text_completion", ({"prompt": "a"},), {}, 1, id="prompt-object"),
+        pytest.param("text_completion", (), {"prompts": [{"prompt": "a"}, {"prompt": "b"}]}, 2, id="by-name"),
+        pytest.param("chat", ([{"role": "user"}, {"role": "user"}],), {}, 1, id="conversation"),
+        pytest.param("chat", (), {"messages": [[{"role": "user"}], [{"role": "user"}]]}, 2, id="two"),
+        pytest.param("chat", ([],), {}, 0, id="none"),
+        pytest.param("text_completion", (None,), {}, 0, id="nonsense"),
+    ],
+)
+def test_prompts_are_counted_as_vllm_counts_them(operation, args, kwargs, expected):
+    """A list of tokens is one prompt, a list of messages one conversation."""
+    assert n_prompts(operation, args, kwargs) == expected
 
 
 def test_what_was_enqueued_before_outlives_a_batch_that_is_refused(clock):
