@@ -77,6 +77,11 @@ class StageTotals:
     calls_per_request: array[int] = field(default_factory=longs)  # of requests with at least one
     self_times_of: dict[str, SelfTimes] = field(default_factory=dict)  # span name -> its successful calls
 
+    @property
+    def is_in_requests(self) -> bool:
+        """Whether any call lies in a complete request: without one nothing of a request is known."""
+        return bool(self.calls_per_request)
+
     def add_call(self, span: SpanRecord, self_ns: int) -> None:
         """Count one call, as it was measured, and its self time."""
         outcome = outcome_of(span)

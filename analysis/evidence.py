@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.call_table import CLIPPED, DISORDERED
+from hotspan.analysis.calls import NOT_SELECTED
 from hotspan.analysis.model import Evidence
 from hotspan.analysis.readers import ReadEvidence
 from hotspan.tracer import semconv
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hotspan.analysis.collect import Collector
 
 _MAX_WARNINGS = 50
+_MAX_NAMES = 5  # in one warning
 
 
 def evidence_of(collector: Collector, read: object) -> Evidence:
@@ -81,6 +83,12 @@ def _n_flagged(collector: Collector, flag: int) -> int:
     return int(((collector.calls.rows()["flags"] & flag) > 0).sum())
 
 
+def _outside(collector: Collector) -> list[str]:
+    """Return the stages without a call in a complete request."""
+    found = (name for name, totals in collector.stages.items() if not totals.is_in_requests)
+    return sorted(name for name in found if name != NOT_SELECTED)
+
+
 def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
     yield from collector.weights.warnings()
@@ -90,6 +98,13 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
         yield (
             "no complete request: no trace has both its root and a span with a stage; "
             "name the stages with hotspan's decorators, or add the file that holds the roots"
+        )
+    if outside := _outside(collector):
+        more = len(outside) - _MAX_NAMES
+        names = ", ".join(outside[:_MAX_NAMES]) + (f" and {more} more stages" if more > 0 else "")
+        yield (
+            f"every call of {names} lies outside all complete requests: "
+            "no wall, self or critical-path time is known of them"
         )
     if collector.n_requests and not collector.request_ns:
         yield "every request ends when it starts: the critical path is empty, and there are no shares of it"

@@ -124,7 +124,7 @@ class PhaseRow:
     mean_ns: float  # a call without this phase counts as 0, so that the phases' means add up
     p50_ns: float | None  # of the calls that have it, as p95; None where none has
     p95_ns: float | None
-    critical_path_ratio: float  # share of all request time
+    critical_path_ratio: float | None  # share of all request time; None as that of the stage
     sources: Mapping[str, int] = field(default_factory=dict)  # where it was read -> calls
     n_calls: int = 0  # that have it
 
@@ -152,9 +152,9 @@ class StageRow:
     calls_per_request: PerRequest | None  # None: no complete request to count it in
     duration_ns: Distribution | None  # of the calls that succeeded
     busy_ns: int  # sum of call durations; may exceed the wall time
-    wall_ns: int  # union of the call intervals of each request, summed
-    self_ns: int
-    critical_path_ns: int | None  # None for request, agent and step: theirs is `unattributed`
+    wall_ns: int | None  # union of the call intervals of each request, summed; None: no call lies in one
+    self_ns: int | None  # None as the wall time
+    critical_path_ns: int | None  # likewise, and for request, agent and step: theirs is `unattributed`
     critical_path_ratio: float | None
     phases: tuple[PhaseRow, ...] = ()  # of the generation row only
     # Self time of the first call against the later ones of the same span name, of those that succeeded, for
@@ -195,7 +195,7 @@ class StageRow:
 class Unattributed:
     """Critical-path time that lies on the request, agent and step spans themselves."""
 
-    critical_path_ns: int = 0
+    critical_path_ns: int | None = None  # None: no complete request
     critical_path_ratio: float | None = None
 
     def to_dict(self) -> JsonDict:

@@ -20,7 +20,7 @@ class Selection:
     n_read: int  # complete requests
     n_kept: int
     has_calls: bool = False  # calls were selected: stages, percentiles and tokens are those of these calls
-    other_ns: int = 0  # critical-path time of calls that were not selected
+    other_ns: int | None = 0  # critical-path time of calls that were not selected; None: in no request
     other_ratio: float | None = None
 
     def to_dict(self) -> JsonDict:
@@ -31,7 +31,7 @@ class Selection:
             "requests_kept": self.n_kept,
             "selects_calls": self.has_calls,
             "not_selected": {
-                "critical_path_ms": self.other_ns * _MS_PER_NS,
+                "critical_path_ms": None if self.other_ns is None else self.other_ns * _MS_PER_NS,
                 "critical_path_ratio": self.other_ratio,
             },
         }

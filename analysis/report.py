@@ -139,9 +139,7 @@ def compose(collector: Collector, read: object, tail: float) -> Report:
         evidence=evidence_of(collector, read),
         request=_requests(collector),
         stages=stages,
-        unattributed=Unattributed(
-            collector.unattributed_ns, _ratio(collector.unattributed_ns, collector.request_ns)
-        ),
+        unattributed=_unattributed(collector),
         generation=summarise(collector.calls, phases),
         amplification=amplification(collector.requests),
         what_if=collector.halvings.result(halved),
@@ -150,6 +148,13 @@ def compose(collector: Collector, read: object, tail: float) -> Report:
         telemetry=telemetry,
     )
     return replace(report, findings=findings(report))
+
+
+def _unattributed(collector: Collector) -> Unattributed:
+    if not collector.n_requests:
+        return Unattributed()
+    ns = collector.unattributed_ns
+    return Unattributed(ns, _ratio(ns, collector.request_ns))
 
 
 def _requests(collector: Collector) -> RequestSummary:
@@ -184,7 +189,8 @@ def _row_order(row: StageRow) -> tuple[int, int, str]:
 def _stage_row(
     stage: str, totals: StageTotals, collector: Collector, phases: tuple[PhaseRow, ...]
 ) -> StageRow:
-    is_envelope = stage in semconv.ENVELOPES
+    critical_ns = totals.critical_ns if totals.is_in_requests and stage not in semconv.ENVELOPES else None
+    ratio = None if critical_ns is None else _ratio(critical_ns, collector.request_ns)
     first = _first_call(totals)
     without = np.zeros(collector.n_requests - len(totals.calls_per_request), dtype=np.int64)
     return StageRow(
@@ -195,17 +201,21 @@ def _stage_row(
         calls_per_request=per_request(np.concatenate((view(totals.calls_per_request), without))),
         duration_ns=distribution(totals.durations_ns),
         busy_ns=totals.busy_ns,
-        wall_ns=totals.wall_ns,
-        self_ns=totals.self_ns,
-        critical_path_ns=None if is_envelope else totals.critical_ns,
-        critical_path_ratio=None if is_envelope else _ratio(totals.critical_ns, collector.request_ns),
-        phases=phases,
+        wall_ns=totals.wall_ns if totals.is_in_requests else None,
+        self_ns=totals.self_ns if totals.is_in_requests else None,
+        critical_path_ns=critical_ns,
+        critical_path_ratio=ratio,
+        phases=phases if ratio is not None else _without_shares(phases),
         first_call_name=first.name,
         first_call_ns=first.ns,
         later_calls_p90_ns=first.later_p90_ns,
         n_later_calls=first.n_later,
         n_later_calls_as_slow=first.n_as_slow,
     )
+
+
+def _without_shares(phases: Iterable[PhaseRow]) -> tuple[PhaseRow, ...]:
+    return tuple(replace(phase, critical_path_ratio=None) for phase in phases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def _total(engines: Sequence[EngineTelemetry], field: str) -> int | None:
 
 def _part(wait: PhaseRow, name: str, part_ns: float, n_calls: int, source: str) -> PhaseRow:
     mean_ns = part_ns / n_calls
-    ratio = wait.critical_path_ratio * mean_ns / wait.mean_ns if wait.mean_ns else 0.0
+    ratio = (wait.critical_path_ratio or 0.0) * mean_ns / wait.mean_ns if wait.mean_ns else 0.0
     is_whole = name == wait.name and mean_ns == wait.mean_ns
     return replace(
         wait,

@@ -58,13 +58,12 @@ class Selected(Iterator[Trace]):
         if not self._where.of_calls:
             return replace(report, selection=self.selection)
         other = next((row for row in report.stages if row.stage == NOT_SELECTED), None)
+        ns, ratio = (0, 0.0) if report.request.n else (None, None)
+        if other is not None and other.critical_path_ns is not None:
+            ns, ratio = other.critical_path_ns, other.critical_path_ratio
         return replace(
             report,
-            selection=replace(
-                self.selection,
-                other_ns=0 if other is None else other.critical_path_ns or 0,
-                other_ratio=0.0 if other is None else other.critical_path_ratio,
-            ),
+            selection=replace(self.selection, other_ns=ns, other_ratio=ratio),
             stages=Stages(row for row in report.stages if row.stage in self._stages),
             what_if=tuple(item for item in report.what_if if not item.change.startswith(NOT_SELECTED)),
             findings=(),

@@ -155,7 +155,8 @@ def tail_of(
     whole = float(durations.sum())
     slow_phases = _phase_sums(calls, slow)
     phases = {
-        row.name: (row.critical_path_ratio * whole, slow_phases.get(row.name, 0.0)) for row in phase_rows
+        row.name: ((row.critical_path_ratio or 0.0) * whole, slow_phases.get(row.name, 0.0))
+        for row in phase_rows
     }
     return Tail(
         percentile=percentile,

@@ -51,8 +51,9 @@ def _rows(report: Report) -> Iterator[list[Any]]:
         yield _rest("not selected", report.selection.other_ns, report.selection.other_ratio)
 
 
-def _rest(name: str, ns: int, ratio: float | None) -> list[Any]:
-    known = {"stage": name, "critical_path_ms": ns * _MS_PER_NS, "critical_path_ratio": ratio}
+def _rest(name: str, ns: int | None, ratio: float | None) -> list[Any]:
+    ms = None if ns is None else ns * _MS_PER_NS
+    known = {"stage": name, "critical_path_ms": ms, "critical_path_ratio": ratio}
     return [known.get(column) for column in COLUMNS]
 
 

@@ -83,7 +83,7 @@ def _stage(line: StageLine, marks: Marks) -> list[str]:
     row, each = line.stage, line.stage.calls_per_request
     percentiles = [marks.percentile(row.duration_ns, p).replace("*", "&#42;") for p in ("p50", "p95", "p99")]
     mean = marks.or_absent(figures.mean(None if each is None else each.mean))
-    return [name, figures.count(row.n_calls), mean, *percentiles, figures.duration(row.self_ns), share]
+    return [name, figures.count(row.n_calls), mean, *percentiles, marks.duration(row.self_ns), share]
 
 
 def _tail(tail: Tail) -> list[str]:

@@ -55,8 +55,8 @@ def stage_lines(report: Report) -> list[StageLine]:
     for row, share in zip(on_path, tenths, strict=True):
         lines.append(StageLine(row.stage, palette.colour(row.stage), share, row))
         lines.extend(_phase_lines(row, share))
-    envelopes = [row for row in rows if row.critical_path_ratio is None]
-    lines.extend(StageLine(row.stage, palette.UNATTRIBUTED, None, row) for row in envelopes)
+    off_path = [row for row in rows if row.critical_path_ratio is None]
+    lines.extend(StageLine(row.stage, palette.colour(row.stage), None, row) for row in off_path)
     if rest is not None:
         lines.append(StageLine(_UNATTRIBUTED, palette.UNATTRIBUTED, rest_tenths))
     if other is not None:
@@ -66,7 +66,7 @@ def stage_lines(report: Report) -> list[StageLine]:
 
 def _phase_lines(row: StageRow, total_tenths: int) -> Iterator[StageLine]:
     shown = _shown_phases(row)
-    ratios = [phase.critical_path_ratio for phase in shown]
+    ratios = [phase.critical_path_ratio or 0.0 for phase in shown]
     # Also the time of calls that failed: phases are those of the calls that succeeded.
     rest = max(0.0, (row.critical_path_ratio or 0.0) - sum(ratios))
     *tenths, rest_tenths = figures.tenths_of_percent([*ratios, rest], total_tenths)
@@ -82,6 +82,6 @@ def _shown_phases(row: StageRow) -> list[PhaseRow]:
     if all(phase.name == _UNATTRIBUTED for phase in phases):
         return []  # nothing is known of where the time went
     bound = _MINOR_PHASE_RATIO * (row.critical_path_ratio or 0.0)
-    shown = [phase for phase in phases if phase.name in MAIN_PHASES or phase.critical_path_ratio > bound]
+    shown = [p for p in phases if p.name in MAIN_PHASES or (p.critical_path_ratio or 0.0) > bound]
     # A rest of one phase may as well have its name.
     return phases if len(phases) - len(shown) == 1 else shown

@@ -115,7 +115,7 @@ def _cells(name: str, lines: Sequence[StageLine], marks: Marks) -> list[str]:
         return [_each(line, marks) for line in lines]
     if name == "self":
         unit = figures.common_unit(line.stage.self_ns for line in lines if line.stage)
-        return [figures.duration(line.stage.self_ns, unit) if line.stage else "" for line in lines]
+        return [marks.duration(line.stage.self_ns, unit) if line.stage else "" for line in lines]
     unit = figures.common_unit(line.percentile_ns(name) for line in lines)
     return [_percentile(line, name, unit, marks) for line in lines]
 

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from hotspan.analysis import analyse
+import csv
+import io
+
+import pytest
+
+from hotspan.analysis import analyse, parse_where, select
+from hotspan.exporters.reports import console, markdown
+from hotspan.exporters.reports import csv as csv_report
+from hotspan.exporters.reports.figures import ABSENT
+from hotspan.exporters.reports.screen import Screen
 from hotspan.tracer.testing import build_trace
+
+WHOLE = build_trace(("root", 0, 100), stages={"root": "request"}, trace_id="1")
+PART = build_trace(
+    ("search", 0, 5000, "elsewhere"),
+    ("POST", 10, 20, "search"),
+    ("answer", 20, 30, "search"),
+    stages={"search": "retrieval", "answer": "generation"},
+    trace_id="2",
+)
+RUN = build_trace(("root", 0, 100), ("look", 0, 40, "root"), stages={"root": "request", "look": "retrieval"})
+TIMES_OF_REQUESTS = ("wall_ms", "self_ms", "critical_path_ms", "critical_path_ratio")
 
 
 def test_a_partial_trace_is_counted_and_no_request():
     """Its calls are figures of their stage; its root's duration is no request's."""
-    whole = build_trace(("root", 0, 100), stages={"root": "request"}, trace_id="1")
-    part = build_trace(
-        ("search", 0, 5000, "elsewhere"),
-        ("POST", 10, 20, "search"),
-        stages={"search": "retrieval"},
-        trace_id="2",
-    )
-
-    report = analyse([whole, part])
+    report = analyse([WHOLE, PART])
 
     assert (report.evidence.n_traces, report.evidence.n_partial_traces, report.evidence.n_orphan_spans) == (
         2,
@@ -25,5 +37,48 @@ def test_a_partial_trace_is_counted_and_no_request():
     )
     assert (report.request.n, report.request.duration_ns.max) == (1, 100)
     (row,) = [row for row in report.stages if row.stage == "retrieval"]
-    assert (row.n_calls, row.duration_ns.max, row.critical_path_ns) == (1, 5000, 0)
+    assert (row.n_calls, row.duration_ns.max, row.busy_ns) == (1, 5000, 5000)
+    assert (row.wall_ns, row.self_ns, row.critical_path_ns, row.critical_path_ratio) == (None,) * 4
     assert row.calls_per_request.max == 0
+
+
+@pytest.mark.parametrize("traces", [[PART], [WHOLE, PART]], ids=["alone", "beside-a-request"])
+def test_what_lies_in_no_request_has_no_time_of_one(traces):
+    """Not 0 but nothing, in every form, and one line says why."""
+    report = analyse(traces)
+    rows = {row["stage"]: row for row in report.to_dict()["stages"]}
+    cells = {row["stage"]: row for row in csv.DictReader(io.StringIO(csv_report.render(report)))}
+    frame = report.stages.columns()
+
+    for stage in ("retrieval", "generation"):
+        place = frame["stage"].index(stage)
+        assert [rows[stage][key] for key in TIMES_OF_REQUESTS] == [None] * 4
+        assert [cells[stage][key] for key in TIMES_OF_REQUESTS] == [""] * 4
+        assert [frame[key][place] for key in TIMES_OF_REQUESTS] == [None] * 4
+    assert [phase["critical_path_ratio"] for phase in rows["generation"]["phases"]] == [None]
+    (reason,) = [said for said in report.evidence.warnings if "outside all complete requests" in said]
+    assert "generation, retrieval" in reason
+
+
+@pytest.mark.parametrize("traces", [[PART], [WHOLE, PART]], ids=["alone", "beside-a-request"])
+def test_what_lies_in_no_request_is_a_dash(traces):
+    """In the table and as Markdown: self time and share are not measured, and the legend says so."""
+    report = analyse(traces)
+    table, page = console.render(report, Screen(width=200)), markdown.render(report)
+
+    (line,) = [line.split() for line in table.splitlines() if line.startswith("retrieval")]
+    (row,) = [line.split(" | ") for line in page.splitlines() if line.startswith("| retrieval")]
+    assert line[-2:] == [ABSENT, ABSENT]
+    assert row[-2:] == [ABSENT, f"{ABSENT} |"]
+    for text in (table, page):
+        assert f"{ABSENT} not measured" in text
+        assert "outside all complete requests" in text
+
+
+def test_without_a_request_nothing_is_unattributed_or_left_out():
+    """What shares are of is not known; with a request that has none of it, it is 0."""
+    alone, beside = (analyse(select(t, parse_where(["stage=retrieval"]))) for t in ([PART], [RUN, PART]))
+
+    empty = {"critical_path_ms": None, "critical_path_ratio": None}
+    assert alone.to_dict()["unattributed"] == empty == alone.to_dict()["where"]["not_selected"]
+    assert (beside.unattributed.critical_path_ns, beside.selection.other_ns) == (60, 0)
