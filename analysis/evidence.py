@@ -59,8 +59,8 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         overhead_per_chunk_ns=per_chunk,
         overhead_ratio=_overhead_ratio(collector, per_span, per_chunk),
         services=tuple(sorted(str(value) for value in collector.writers.values(semconv.SERVICE_NAME))),
-        engines=collector.calls.engines.known(),
-        models=collector.calls.models.known(),
+        engines=tuple(sorted(collector.calls.engines.known())),
+        models=tuple(sorted(collector.calls.models.known())),
         warnings=tuple([*seen.warnings, *collector.warnings, *_warnings(collector, seen)][:_MAX_WARNINGS]),
     )
 

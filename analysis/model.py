@@ -71,8 +71,8 @@ class Evidence:
     overhead_per_chunk_ns: float | None = None  # the same of one item of a traced stream
     overhead_ratio: float | None = None  # these times the spans and the chunks, over the time of the requests
     services: tuple[str, ...] = ()  # service.name of every writer, sorted
-    engines: tuple[str, ...] = ()  # vllm, transformers, …: what answered the model calls
-    models: tuple[str, ...] = ()  # names of the models that answered
+    engines: tuple[str, ...] = ()  # vllm, transformers, …: what answered the model calls, sorted
+    models: tuple[str, ...] = ()  # names of the models that answered, sorted
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> JsonDict:
