@@ -70,8 +70,9 @@ class EngineSampler:
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             msg = f"{url!r} is no address of a server. Give one such as http://127.0.0.1:8000."
             raise ConfigurationError(msg)
-        if not interval_s > 0:
-            msg = f"interval_s={interval_s!r} is not over 0. Give seconds, such as 1.0."
+        is_number = isinstance(interval_s, int | float) and not isinstance(interval_s, bool)
+        if not is_number or not 0 < interval_s <= threading.TIMEOUT_MAX:
+            msg = f"interval_s={interval_s!r} is no time between samples. Give seconds over 0, such as 1.0."
             raise ConfigurationError(msg)
         self.n_samples = 0
         self.url: str | None = None

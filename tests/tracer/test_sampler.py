@@ -184,9 +184,19 @@ def test_the_endpoint_is_found(path, asked):
     [
         pytest.param({"url": "localhost:8000"}, "no address", id="no-scheme"),
         pytest.param({"url": ""}, "no address", id="empty"),
-        pytest.param({"url": "http://127.0.0.1:8000", "interval_s": 0}, "interval_s=0", id="no-interval"),
-        pytest.param(
-            {"url": "http://127.0.0.1:8000", "interval_s": float("nan")}, "interval_s=nan", id="nan"
+        *(
+            pytest.param(
+                {"url": "http://127.0.0.1:8000", "interval_s": value}, f"interval_s={value!r}", id=name
+            )
+            for name, value in {
+                "no-interval": 0,
+                "negative": -1,
+                "nan": float("nan"),
+                "endless": float("inf"),
+                "text": "x",
+                "nothing": None,
+                "truth": True,
+            }.items()
         ),
     ],
 )
