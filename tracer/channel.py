@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hotspan")
 
 MAX_WAITING: Final = 100_000  # spans that wait in one channel
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.000_05, 0.005  # between two looks at whether all was delivered
 GRACE_S: Final = 0.2  # beyond the deadline, for a thread to see that it is to stop
 
 
@@ -91,10 +92,16 @@ class Channel:
 
     def wait_idle(self, deadline: float) -> bool:
         """Wait until everything queued was delivered or lost; False when the deadline came first."""
-        with self._changed:
-            return self._changed.wait_for(
-                lambda: not self._n_waiting and not self._report_due, max(0.0, deadline - time.monotonic())
-            )
+        # Looks again and again: a Ctrl-C within the condition's own code would leave its lock taken.
+        # `_n_waiting` is the last that a delivery changes.
+        pause_s = SHORTEST_PAUSE_S
+        while self._n_waiting or self._report_due:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(pause_s, left_s))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return True
 
     def stop(self, deadline: float) -> None:
         """Deliver what is queued until the deadline, count the rest as lost, and close the exporter."""

@@ -107,8 +107,10 @@ class Recorder:
     _draining: threading.Lock = field(default_factory=threading.Lock)
     # Reentrant: a signal handler may shut down while its own thread does.
     _arriving: threading.RLock = field(default_factory=threading.RLock)
+    _asking: deque[threading.Lock] = field(default_factory=deque)  # released when a drain is over
     _n_overflow_seen: int = 0
     _thread: threading.Thread | None = None
+    _runs: bool = False  # the thread drains
     _stopped: bool = False  # no thread drains any more
     _ended: bool = False  # `shutdown` was called
     _given_up: bool = False  # what waits in the buffers is counted as lost
@@ -178,9 +180,31 @@ class Recorder:
             self._starting.release()
 
     def _run(self) -> None:
+        self._runs = True
         while not self._stopped:
             self._wake.acquire(timeout=INTERVAL_S)  # taken, or not: there may be work, in either case
+            n_asking = len(self._asking)
             self.drain()
+            for _ in range(n_asking):
+                self._asking.popleft().release()
+        self._runs = False
+        while self._asking:
+            self._asking.popleft().release()
+
+    def _have_drained(self, timeout_s: float) -> bool:
+        """Let the drain thread hand over everything that has ended; False when it took all of the time.
+
+        Not done here, where there is such a thread: a Ctrl-C comes to the main thread, in the middle of
+        whatever it is at, and a batch that was half handed over would be lost in no count.  For the same
+        reason it waits on a lock of its own, which nobody needs when the wait is cut short.
+        """
+        if not self._runs:  # asked of `is_alive`, a Ctrl-C within would declare a thread dead that lives
+            return self.drain(timeout_s)
+        drained = threading.Lock()
+        drained.acquire()
+        self._asking.append(drained)
+        self._nudge()
+        return drained.acquire(timeout=timeout_s)
 
     def drain(self, timeout_s: float = -1) -> bool:
         """Hand everything that has ended to the channels; False when another drain took all of the time."""
@@ -225,7 +249,7 @@ class Recorder:
     def flush(self, timeout_s: float) -> FlushResult:
         """Deliver everything that has ended so far, within the time."""
         deadline = time.monotonic() + timeout_s
-        drained = self.drain(max(0.0, timeout_s))
+        drained = self._have_drained(max(0.0, timeout_s))
         idle = [channel.wait_idle(deadline) for channel in self.channels]
         return self._result(in_time=drained and all(idle))
 
@@ -239,10 +263,11 @@ class Recorder:
         if self._ended:
             return self._result(in_time=True)
         deadline = time.monotonic() + timeout_s
+        self._have_drained(max(0.0, timeout_s))
         with self._arriving:  # what other processes sent is taken before this, or lost
             self._ended = self._stopped = True
         self._nudge()
-        if not self.drain(max(0.0, timeout_s)):
+        if not self.drain(max(0.0, deadline - time.monotonic())):
             # The drain that has taken the time hands over its batch and no more: the rest is counted here.
             self._given_up = True
         n_unfinished = 0 if carry_on else self.n_open()

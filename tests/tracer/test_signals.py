@@ -69,3 +69,41 @@ def test_an_exception_of_anything_else_is_not_taken_for_a_signal_handlers():
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - any will do
         raise ValueError
     assert not faults.is_the_programs(raised.value)
+
+
+INTERRUPTED = """
+import signal, sys
+import hotspan
+
+class Interrupt(BaseException):
+    pass
+
+def interrupt(*_):
+    raise Interrupt
+
+hotspan.configure(file=sys.argv[1])
+signal.signal(signal.SIGALRM, interrupt)
+for n in range(200):
+    for _ in range(300):
+        with hotspan.step("s"):
+            pass
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.00001 * (n % 50 + 1))
+        hotspan.flush(10)
+    except Interrupt:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+result = hotspan.shutdown(30)
+print(result.exported, result.lost)
+"""
+
+
+def test_a_flush_that_is_interrupted_loses_nothing(tmp_path):
+    """A Ctrl-C ends the wait, and not the work: what was being handed over arrives, once."""
+    path = tmp_path / "run.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, path], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == ["60000", "0"]
+    assert path.read_text().count('"spanId"') == 60_000
