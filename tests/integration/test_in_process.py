@@ -102,10 +102,13 @@ def test_answers_to_one_prompt_are_one_call(llm):
 
 
 def test_a_refused_batch_and_ctrl_c_end_their_calls(llm):
-    """The prompt that was taken already was given up by vLLM; Ctrl-C interrupts."""
-    (refused,), (interrupted,) = llm.calls("refused"), llm.calls("interrupted")
+    """Each prompt of a refused batch is a failed call, also one that was taken already; Ctrl-C interrupts."""
+    refused, (interrupted,) = llm.calls("refused"), llm.calls("interrupted")
 
-    assert (refused.status, refused.attributes[semconv.ERROR_TYPE]) == ("error", "VLLMValidationError")
+    assert len(refused) == 2
+    assert {(call.status, call.attributes[semconv.ERROR_TYPE]) for call in refused} == {
+        ("error", "VLLMValidationError")
+    }
     assert interrupted.attributes[semconv.OUTCOME] == semconv.INTERRUPTED
 
 
