@@ -105,7 +105,7 @@ def end(driver: Any, ending: Ending) -> None:
 def test_one_span_one_status_and_only_success_is_a_success(client, ending):
     """The span has ended once, has the status, and a percentile of times has it only where that is ok."""
     with capture() as captured, ScriptedServer([ending.reply]) as server:
-        driver = client(server.url, timeout=0.3 if ending is ENDINGS["stalled"] else 5)
+        driver = client(server.url, timeout=2 if ending is ENDINGS["stalled"] else 5)
         try:
             end(driver, ending)
         finally:
