@@ -192,4 +192,4 @@ def test_the_demo_samples_a_vllm_that_it_finds(server, tmp_path):
     assert engine.n_samples > 1
     assert engine.running.max <= 1  # one call at a time, which a sample may miss
     assert sum(report.generation.phase_sources["queue"].values()) == report.generation.n_calls
-    assert phases["unattributed"] < 0.1 * sum(ns or 0 for ns in phases.values())  # as above; mostly 0.01
+    assert phases["unattributed"] < 0.02 * sum(ns or 0 for ns in phases.values())
