@@ -54,6 +54,8 @@ MARKS = """\
 - The shares of the stages and `unattributed` add up to 100.0 % as printed, the phases of `generation` to its
   share, with a `rest` for calls that failed: phases are those of calls that succeeded, in JSON too.  What
   every figure means: [definitions](definitions.md).
+- Percents have one decimal.  A share of the table reads the same in findings and in the comparison with the
+  slowest; so that the rows add up, it may be a tenth away from the ratio in JSON and CSV.
 - What was lost, sampled, selected or repaired, and failures that flatter the percentiles, stand above the
   figures, each line with a `!`.
 - With `--where`, shares are of the whole time of the requests that are left; what other calls took in them is

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.findings.figures import (
-    WORTHWHILE,
-    milliseconds,
-    of_request_time,
-    percent,
-    phase_share,
-    significant,
-)
+from hotspan.analysis.findings.figures import WORTHWHILE, milliseconds, of_request_time, phase_share, printed
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import significant
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -55,7 +49,7 @@ def sequential_calls(report: Report) -> Iterator[Finding]:
                 "sequential-calls",
                 "info",
                 f"{run.name!r} ({run.stage}) runs {significant(run.n_calls / run.n_runs)} times back to back "
-                f"where it runs: at once, requests would be up to {percent(share)} shorter.",
+                f"where it runs: at once, requests would be up to {printed(report, share)} shorter.",
                 {
                     "calls": run.n_calls,
                     "rows": run.n_runs,
@@ -77,7 +71,7 @@ def repeated_calls(report: Report) -> Iterator[Finding]:
                 "repeated-calls",
                 "info",
                 f"{repeat.n_repeats} of {repeat.n_known} calls of {repeat.name!r} ({repeat.stage}) had the "
-                f"input and the output of one before: {percent(share)} of request time.",
+                f"input and the output of one before: {printed(report, share)} of request time.",
                 {
                     "repeated_calls": repeat.n_repeats,
                     "repeated_in_one_request": repeat.n_same_request,

@@ -9,12 +9,12 @@ from hotspan.analysis.findings.figures import (
     WORTHWHILE,
     mean_call_ns,
     milliseconds,
-    percent,
     phase_ns,
     phase_share,
-    significant,
+    printed,
 )
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import significant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def decode_dominates(report: Report) -> Iterator[Finding]:
         yield Finding(
             "decode-dominates",
             "info",
-            f"{percent(share)} of request time is decoding: it grows with the length of the answers.",
+            f"{printed(report, share)} of request time is decoding: it grows with the length of the answers.",
             {
                 "mean_decode_ms": milliseconds(decode),
                 "decode_of_request_ratio": share,
@@ -51,7 +51,7 @@ def tpot_high(report: Report) -> Iterator[Finding]:
             "tpot-high",
             "warning",
             f"A token takes {significant(tpot.p50 / 1e6)} ms (p50), {significant(1e9 / tpot.p50)} tokens/s: "
-            f"decoding is {percent(share)} of request time.",
+            f"decoding is {printed(report, share)} of request time.",
             {
                 "tpot_p50_ms": milliseconds(tpot.p50),
                 "decode_of_request_ratio": share,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.findings.figures import MUCH, SELDOM, percent, significant
+from hotspan.analysis.findings.figures import MUCH, SELDOM
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import percent, significant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.findings.figures import SELDOM, milliseconds, percent, phase_ms, phase_share
+from hotspan.analysis.findings.figures import SELDOM, milliseconds, phase_ms, phase_share, printed
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,7 +102,7 @@ def retries(report: Report) -> Iterator[Finding]:
     extra = generation.n_attempts - generation.n_calls
     if extra > 0 and extra >= SELDOM * generation.n_calls:
         share = phase_share(report, "backoff")
-        waited = f" and {percent(share)} of request time" if share else ""
+        waited = f" and {printed(report, share)} of request time" if share else ""
         yield Finding(
             "retries",
             "warning",

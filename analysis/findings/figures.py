@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.shares import Shares
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -18,15 +18,9 @@ MIN_TAIL: Final = 5  # slow requests, for a mean that no single one decides
 _NS_PER_MS: Final = 1_000_000
 
 
-def percent(ratio: float) -> str:
-    """Return a share as a person reads it."""
-    return f"{ratio * 100:.0f} %" if ratio >= WORTHWHILE else f"{ratio * 100:.1f} %"
-
-
-def significant(value: float) -> str:
-    """Return a positive number with three significant digits, without an exponent."""
-    rounded = float(f"{value:.3g}")
-    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}" if rounded else "0"
+def printed(report: Report, ratio: float) -> str:
+    """Return a share of request time as the report's table prints it."""
+    return Shares(report).percent(ratio)
 
 
 def milliseconds(ns: float | None) -> float | None:

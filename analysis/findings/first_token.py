@@ -8,13 +8,14 @@ from hotspan.analysis.findings.figures import (
     MUCH,
     WORTHWHILE,
     milliseconds,
-    percent,
     phase_ms,
     phase_ns,
     phase_share,
+    printed,
     slow_share,
 )
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import percent
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -28,13 +29,14 @@ def queue(report: Report) -> Iterator[Finding]:
         return
     own_ns, of_wait, share = found
     slow = slow_share(report, semconv.GENERATION, "queue")
-    of_slow = f" and {percent(slow)} of the slowest requests" if slow is not None else ""
+    of_slow = f" and {printed(report, slow)} of the slowest requests" if slow is not None else ""
     running = [engine.running for engine in report.telemetry.engines if engine.running is not None]
     yield Finding(
         "queue-dominates-first-token",
         "warning",
-        f"Queueing in the engine is {percent(share)} of request time{of_slow}: it takes {percent(of_wait)} "
-        "of the wait for the first token. Calls wait for others, not for their own prompt.",
+        f"Queueing in the engine is {printed(report, share)} of request time{of_slow}: it takes "
+        f"{percent(of_wait)} of the wait for the first token. Calls wait for others, not for their own "
+        "prompt.",
         {
             "mean_queue_ms": milliseconds(own_ns),
             "queue_of_first_token_ratio": of_wait,

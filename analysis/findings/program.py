@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.findings.figures import MUCH, WORTHWHILE, milliseconds, percent, significant
+from hotspan.analysis.findings.figures import MUCH, WORTHWHILE, milliseconds, printed
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import percent, significant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ def unattributed(report: Report) -> Iterator[Finding]:
         yield Finding(
             "unattributed-time",
             "warning" if ratio > MUCH else "info",
-            f"{percent(ratio)} of request time lies in no stage.",
+            f"{printed(report, ratio)} of request time lies in no stage.",
             {
                 "unattributed_ratio": ratio,
                 "against": {

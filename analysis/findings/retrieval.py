@@ -9,13 +9,13 @@ from hotspan.analysis.findings.figures import (
     WORTHWHILE,
     milliseconds,
     of_request_time,
-    percent,
+    printed,
     row_of,
     share_of,
-    significant,
     stage_ratio,
 )
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import significant
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def rerank(report: Report) -> Iterator[Finding]:
         yield Finding(
             "rerank-dominates",
             "warning",
-            f"Reranking takes {percent(share)} of request time, more than the model's answer.",
+            f"Reranking takes {printed(report, share)} of request time, more than the model's answer.",
             {
                 "rerank_ratio": share,
                 "rerank_p50_ms": milliseconds(None if row.duration_ns is None else row.duration_ns.p50),
@@ -51,8 +51,8 @@ def side_dominates(report: Report) -> Iterator[Finding]:
         yield Finding(
             "retrieval-side-dominates",
             "info",
-            f"{percent(total)} of request time passes before the model is asked; {largest} is the largest "
-            f"part with {percent(share_of(report, largest))}.",
+            f"{printed(report, total)} of request time passes before the model is asked; {largest} is the "
+            f"largest part with {printed(report, share_of(report, largest))}.",
             {**shares, "against": _instead(report)},
             f"Begin with {largest}: a faster model will not help.",
         )
@@ -83,7 +83,7 @@ def one_text_a_call(report: Report) -> Iterator[Finding]:
                 "embedding-one-by-one",
                 "warning",
                 f"{run.name!r} is called {significant(per_request)} times in a row in a request, back to "
-                f"back: {percent(share)} of request time beyond the longest call.",
+                f"back: {printed(report, share)} of request time beyond the longest call.",
                 {
                     "calls_in_a_row": run.n_calls,
                     "longest_row": run.n_longest,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.findings.figures import MIN_TAIL, MUCH, milliseconds, percent, significant
+from hotspan.analysis.findings.figures import MIN_TAIL, MUCH, milliseconds
 from hotspan.analysis.model import Finding, Report
 from hotspan.analysis.tail import UNATTRIBUTED
+from hotspan.analysis.words import percent, significant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hotspan.analysis.findings.figures import (
-    WORTHWHILE,
-    mean_call_ns,
-    milliseconds,
-    percent,
-    phase_ms,
-    phase_ns,
-)
+from hotspan.analysis.findings.figures import WORTHWHILE, mean_call_ns, milliseconds, phase_ms, phase_ns
 from hotspan.analysis.model import Finding, GenerationSummary, Report
+from hotspan.analysis.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

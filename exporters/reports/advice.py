@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from hotspan.analysis.shares import Shares
 from hotspan.exporters.reports import figures, palette
 from hotspan.exporters.reports.screen import hanging
 from hotspan.exporters.reports.widths import pack
@@ -41,8 +42,9 @@ def advice(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableT
     if report.findings:
         yield ""
         yield Text("What would help", "bold")
+    shares = Shares(report)
     for number, finding in enumerate(report.findings, start=1):
-        yield _finding(number, finding, screen)
+        yield _finding(number, finding, shares, screen)
     if _telling(report):
         yield from _changes(report, screen, marks)
 
@@ -57,34 +59,34 @@ def _telling(report: Report) -> Sequence[WhatIf]:
     return telling[:_MOST_CHANGES]
 
 
-def _finding(number: int, finding: Finding, screen: Screen) -> RenderableType:
+def _finding(number: int, finding: Finding, shares: Shares, screen: Screen) -> RenderableType:
     style = _STYLES[finding.severity] if screen.colour else ""
     grid = hanging(str(number), screen.text(finding.text), style)
-    if evidence := evidence_of(finding.evidence):
+    if evidence := evidence_of(finding.evidence, shares):
         grid.add_row("", Text(screen.text(evidence)))
     if finding.next_step:
         grid.add_row("", hanging(screen.text("→"), screen.text(finding.next_step)))
     return grid
 
 
-def evidence_of(evidence: Mapping[str, Any]) -> str:
+def evidence_of(evidence: Mapping[str, Any], shares: Shares) -> str:
     """Return a finding's figures in words: those for it, then the one against it."""
     against = evidence.get(_AGAINST)
-    parts = [_figures({name: value for name, value in evidence.items() if name != _AGAINST})]
+    parts = [_figures({name: value for name, value in evidence.items() if name != _AGAINST}, shares)]
     if isinstance(against, Mapping) and against:
-        parts.append(f"to be weighed against: {_figures(against)}")
+        parts.append(f"to be weighed against: {_figures(against, shares)}")
     return "; ".join(part for part in parts if part)
 
 
-def _figures(evidence: Mapping[str, Any]) -> str:
-    return " · ".join(_figure(name, value) for name, value in evidence.items())
+def _figures(evidence: Mapping[str, Any], shares: Shares) -> str:
+    return " · ".join(_figure(name, value, shares) for name, value in evidence.items())
 
 
-def _figure(name: str, value: Any) -> str:
+def _figure(name: str, value: Any, shares: Shares) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{_words(name)} {value}"
     if name.endswith("_ratio"):
-        return f"{_words(name.removesuffix('_ratio'))} {figures.percent(value)}"
+        return f"{_words(name.removesuffix('_ratio'))} {shares.percent(value)}"
     for suffix, factor in _NS_OF.items():
         if name.endswith(suffix) and not name.endswith("_per_s"):
             return f"{_words(name.removesuffix(suffix))} {figures.duration(value * factor)}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
+from hotspan.analysis.shares import Shares
 from hotspan.exporters.reports import evidence, figures, model_calls, palette, telemetry
 from hotspan.exporters.reports.advice import advice
 from hotspan.exporters.reports.marks import Marks
@@ -48,7 +49,7 @@ def _parts(report: Report, screen: Screen, marks: Marks, *, tail: bool) -> Itera
     yield from _figures(report, screen, marks)
     if tail and report.tail is not None:
         yield ""
-        yield from tail_table(report.tail, screen)
+        yield from tail_table(report.tail, Shares(report), screen)
     yield from advice(report, screen, marks)
     if report.groups is not None:
         yield from _groups(report.groups, screen, marks)

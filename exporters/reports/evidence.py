@@ -53,13 +53,13 @@ def _failed(report: Report) -> Iterator[str]:
     request, generation = report.request, report.generation
     if (ratio := request.error_ratio or 0.0) >= _MANY_FAILED:
         yield (
-            f"{figures.rough_percent(ratio)} of the requests failed ({request.n_errors:,} of {request.n:,}): "
+            f"{figures.percent(ratio)} of the requests failed ({request.n_errors:,} of {request.n:,}): "
             f"percentiles are of those that did not, and may look far too good{_endless(request)}"
         )
     n_bad = generation.status.get("error", 0) + generation.status.get("truncated", 0)
     if n_bad and n_bad >= _MANY_FAILED * generation.n_calls:
         yield (
-            f"{figures.rough_percent(n_bad / generation.n_calls)} of the model calls failed or broke off "
+            f"{figures.percent(n_bad / generation.n_calls)} of the model calls failed or broke off "
             f"({n_bad:,} of {generation.n_calls:,}): their percentiles are of the others"
         )
 
@@ -102,7 +102,7 @@ def _errors(summary: RequestSummary, marks: Marks) -> str:
     errors = figures.counted(summary.n_errors, "error")
     if not summary.n_errors or summary.error_ratio is None:
         return errors
-    ratio = figures.rough_percent(summary.error_ratio)
+    ratio = figures.percent(summary.error_ratio)
     return f"{errors} ({marks.estimated(ratio, when=summary.is_weighted)})"
 
 

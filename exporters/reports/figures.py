@@ -5,13 +5,29 @@ Absent is `None` in and a dash out, never 0.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from hotspan.analysis import words
+from hotspan.analysis.words import significant, tenths_of_percent
 
-_ROUGH_FROM_RATIO: Final = 0.0995  # what is printed as 10 %
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "ABSENT",
+    "UNITS_NS",
+    "common_unit",
+    "count",
+    "counted",
+    "duration",
+    "mean",
+    "per_call",
+    "percent",
+    "significant",
+    "tenths_of_percent",
+    "tokens_per_second",
+]
+
 ABSENT: Final = "\N{EN DASH}"
 
 # Largest first, so that the first unit that fits is the one to use.
@@ -24,19 +40,6 @@ UNITS_NS: Final = (
     ("ns", 1),
 )
 _SECONDS_UP_TO: Final = 600  # 83.4 s reads better than 1.39 min; beyond ten minutes it no longer does
-
-
-def significant(value: float) -> str:
-    """Return a number with three significant digits, without an exponent, thousands separated.
-
-    Zeros at the end stay, because they are digits that were measured: 5.1 is `5.10`, 0.05 is `0.0500`.
-    Zero itself is `0`.
-    """
-    if value == 0:
-        return "0"
-    rounded = float(f"{value:.3g}")  # first, so that 9.996 counts its digits as 10.0
-    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
-    return f"{rounded:,.{decimals}f}"
 
 
 def duration(ns: float | None, unit: str | None = None) -> str:
@@ -92,36 +95,7 @@ def mean(value: float | None) -> str:
 
 def percent(ratio: float | None) -> str:
     """Return a ratio as percent with one decimal: `78.1 %`."""
-    return ABSENT if ratio is None else f"{100 * ratio:,.1f} %"
-
-
-def rough_percent(ratio: float | None) -> str:
-    """Return a ratio as percent for running text: `62 %`, below ten with one decimal."""
-    if ratio is None:
-        return ABSENT
-    decimals = 0 if ratio == 0 or ratio >= _ROUGH_FROM_RATIO else 1
-    return f"{100 * ratio:.{decimals}f} %"
-
-
-def tenths_of_percent(ratios: Sequence[float], total: int | None = None) -> list[int]:
-    """Round ratios to tenths of a percent so that they add up as printed.
-
-    Largest remainder: each is rounded down, and the tenths that are missing go to those that lost most.
-
-    Args:
-        ratios: Shares of one whole, each in [0, 1].
-        total: What the tenths add up to; None for the rounded sum of the ratios (1000 where that is 1).
-
-    Returns:
-        One number per ratio, at most one away from it when `total` is their rounded sum.
-    """
-    exact = [1000 * ratio for ratio in ratios]
-    tenths = [math.floor(value) for value in exact]
-    missing = (round(math.fsum(exact)) if total is None else total) - sum(tenths)
-    by_loss = sorted(range(len(exact)), key=lambda i: (tenths[i] - exact[i], i))
-    for turn in range(min(max(missing, 0), len(exact))):
-        tenths[by_loss[turn]] += 1
-    return tenths
+    return ABSENT if ratio is None else words.percent(ratio)
 
 
 def tokens_per_second(value: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.shares import Shares
 from hotspan.exporters.reports import advice, evidence, figures, model_calls, tail_table
 from hotspan.exporters.reports.marks import Marks
 from hotspan.exporters.reports.names import UNNAMED, printable
@@ -38,7 +39,7 @@ def _blocks(report: Report, marks: Marks, *, tail: bool) -> Iterator[list[str]]:
     yield [f"- **!** {_text(trouble)}" for trouble in evidence.all_troubles(report)]
     yield from _figures(report, marks)
     if tail and report.tail is not None:
-        yield _tail(report.tail)
+        yield _tail(report.tail, Shares(report))
     yield from _advice(report, marks)
     if report.groups is not None:
         yield [f"- {_text(note)}" for note in evidence.group_notes(report.groups)]
@@ -68,7 +69,7 @@ def _stages(report: Report, marks: Marks) -> list[str]:
 
 def _stage(line: StageLine, marks: Marks) -> list[str]:
     name = _text(line.name.strip())
-    share = marks.or_absent(figures.ABSENT if line.tenths is None else f"{line.tenths / 10:.1f} %")
+    share = marks.or_absent(figures.ABSENT if line.tenths is None else figures.percent(line.tenths / 1000))
     if line.stage is None:
         percentiles = [marks.duration(line.percentile_ns(p)) if line.phase else "" for p in ("p50", "p95")]
         return [
@@ -86,10 +87,10 @@ def _stage(line: StageLine, marks: Marks) -> list[str]:
     return [name, figures.count(row.n_calls), mean, *percentiles, marks.duration(row.self_ns), share]
 
 
-def _tail(tail: Tail) -> list[str]:
+def _tail(tail: Tail, shares: Shares) -> list[str]:
     rows = [
         _row([_text(name), *cells, *[""] * (4 - len(cells))])
-        for name, _, cells in tail_table.rows(tail, n_figures=4)
+        for name, _, cells in tail_table.rows(tail, shares, n_figures=4)
     ]
     titles = _row(["mean of a request", "all", "slowest", "share of all", "share of slowest"])
     return [f"**{_text(tail_table.heading(tail))}**", "", titles, _row(["---", *["---:"] * 4]), *rows]
@@ -97,13 +98,14 @@ def _tail(tail: Tail) -> list[str]:
 
 def _advice(report: Report, marks: Marks) -> Iterator[list[str]]:
     if report.findings:
+        shares = Shares(report)
         yield ["## What would help"]
         yield [
             line
             for number, finding in enumerate(report.findings, start=1)
             for line in (
                 f"{number}. **{_text(finding.text)}**",
-                f"   {_text(advice.evidence_of(finding.evidence))}",
+                f"   {_text(advice.evidence_of(finding.evidence, shares))}",
                 f"   → {_text(finding.next_step)}",
             )
         ]

@@ -54,7 +54,7 @@ def _tokens(tokens: TokenCounts, n_ok: int, marks: Marks) -> Iterator[str]:
     if (prompt := figures.per_call(tokens.prompt, tokens.n_prompt)) is not None:
         cached = ""
         if tokens.cached_prompt is not None and tokens.prompt:
-            cached = f", {figures.rough_percent(tokens.cached_prompt / tokens.prompt)} from the prefix cache"
+            cached = f", {figures.percent(tokens.cached_prompt / tokens.prompt)} from the prefix cache"
         yield f"{figures.mean(prompt)} prompt tokens a call{_of_those(tokens.n_prompt, n_ok)}{cached}"
     if (mean := figures.per_call(tokens.output, tokens.n_output)) is not None:
         output = marks.estimated(figures.mean(mean), when=tokens.is_estimated)
@@ -95,4 +95,4 @@ def _details(summary: Amplification, calls: PerRequest, marks: Marks) -> Iterato
     if (time := summary.time_amplification) is not None:
         yield f"{figures.significant(time.mean)}\N{MULTIPLICATION SIGN} the time of one call"
     if (ratio := summary.prompt_tokens_resent_ratio) is not None:
-        yield f"{marks.estimated(figures.rough_percent(ratio))} of prompt tokens sent again"
+        yield f"{marks.estimated(figures.percent(ratio))} of prompt tokens sent again"

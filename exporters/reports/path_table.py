@@ -63,4 +63,6 @@ def _name(segment: PathSegment) -> str:
 
 def _figures(screen: Screen, start_ns: int | None, time_ns: int, tenths: int) -> list[Text]:
     start = "" if start_ns is None else figures.duration(start_ns)
-    return [Text(screen.text(text)) for text in (start, figures.duration(time_ns), f"{tenths / 10:.1f} %")]
+    return [
+        Text(screen.text(text)) for text in (start, figures.duration(time_ns), figures.percent(tenths / 1000))
+    ]

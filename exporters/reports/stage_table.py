@@ -96,7 +96,7 @@ def _bar(line: StageLine, screen: Screen, width: int) -> str:
 
 
 def _share(line: StageLine, marks: Marks) -> str:
-    return marks.or_absent(figures.ABSENT if line.tenths is None else f"{line.tenths / 10:.1f} %")
+    return marks.or_absent(figures.ABSENT if line.tenths is None else figures.percent(line.tenths / 1000))
 
 
 def _column(name: str, lines: Sequence[StageLine], marks: Marks) -> list[str]:

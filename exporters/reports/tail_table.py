@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hotspan.analysis.report import Tail, TailPart
+    from hotspan.analysis.shares import Shares
     from hotspan.exporters.reports.screen import Screen
 
 _SEEN_RATIO: Final = 0.005  # of request time, of all or of the slowest: smaller parts say nothing
@@ -33,7 +34,7 @@ def heading(tail: Tail) -> str:
     return f"Slowest {100 - tail.percentile:g} %: {slowest} of {tail.n_all:,}, from {from_}"
 
 
-def tail_table(tail: Tail, screen: Screen) -> Iterator[RenderableType]:
+def tail_table(tail: Tail, shares: Shares, screen: Screen) -> Iterator[RenderableType]:
     """Yield a heading, and a table of means a request: parts of the critical path, then counts."""
     yield Text(screen.text(heading(tail)), "bold")
     n_figures = 4 if screen.width >= _SHARES_FROM else 2
@@ -43,19 +44,19 @@ def tail_table(tail: Tail, screen: Screen) -> Iterator[RenderableType]:
     for _ in range(n_figures):
         table.add_column(justify="right", no_wrap=True)
     table.add_row(*(Text(title, "bold") for title in _TITLES[: n_figures + 1]))
-    for name, stage, cells in rows(tail, n_figures):
+    for name, stage, cells in rows(tail, shares, n_figures):
         style = palette.colour(stage) if screen.colour and stage else ""
         shown = [Text(screen.text(cell)) for cell in cells]
         table.add_row(Text(screen.name(name, width), style), *shown)
     yield table
 
 
-def rows(tail: Tail, n_figures: int) -> Iterator[tuple[str, str | None, list[str]]]:
+def rows(tail: Tail, shares: Shares, n_figures: int) -> Iterator[tuple[str, str | None, list[str]]]:
     """Yield name, stage and at most `n_figures` figures of each line: the whole, its parts, the counts."""
     yield "request", None, [figures.duration(tail.all_ns), figures.duration(tail.slow_ns)]
     for part in _telling(tail.parts):
         cells = [figures.duration(part.all_ns), figures.duration(part.slow_ns)]
-        cells += [figures.percent(part.all_ratio), figures.percent(part.slow_ratio)]
+        cells += [shares.percent(part.all_ratio), shares.percent(part.slow_ratio)]
         stage = None if part.stage == UNATTRIBUTED else part.stage
         yield f" {part.phase}" if part.phase else part.stage, stage, cells[:n_figures]
     for factor in tail.factors:

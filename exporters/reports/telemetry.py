@@ -28,11 +28,11 @@ def _engine(engine: EngineTelemetry) -> Iterator[str]:
     if engine.waiting is not None:
         yield f"{_level(engine.waiting)} waiting"
     if (cache := engine.kv_cache_usage) is not None:
-        yield f"KV cache up to {figures.rough_percent(cache.max)}"
+        yield f"KV cache up to {figures.percent(cache.max)}"
     if (ratio := engine.prefix_cache_hit_ratio) is not None:
-        yield f"{figures.rough_percent(ratio)} of prompt tokens cached"
+        yield f"{figures.percent(ratio)} of prompt tokens cached"
     if (ratio := engine.draft_acceptance_ratio) is not None:
-        yield f"{figures.rough_percent(ratio)} of drafted tokens accepted"
+        yield f"{figures.percent(ratio)} of drafted tokens accepted"
     if engine.n_preemptions:
         yield counted(engine.n_preemptions, "preemption")
     yield counted(engine.n_samples, "sample")
@@ -41,9 +41,9 @@ def _engine(engine: EngineTelemetry) -> Iterator[str]:
 def _gpu(gpu: GpuTelemetry) -> Iterator[str]:
     yield f"GPU {gpu.index} {gpu.name}".strip()
     if (used := gpu.utilization) is not None:
-        yield f"{figures.rough_percent(used.mean)} used (max {figures.rough_percent(used.max)})"
+        yield f"{figures.percent(used.mean)} used (max {figures.percent(used.max)})"
     if gpu.memory_usage is not None:
-        yield f"memory up to {figures.rough_percent(gpu.memory_usage.max)}"
+        yield f"memory up to {figures.percent(gpu.memory_usage.max)}"
     if gpu.power_watts is not None:
         yield f"{figures.mean(gpu.power_watts.mean)} W"
 

@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from hotspan.analysis.shares import MAIN_PHASES
 from hotspan.exporters.reports import figures, palette
 from hotspan.exporters.reports.path_table import path_table
-from hotspan.exporters.reports.stage_lines import MAIN_PHASES
 from hotspan.exporters.reports.widths import pack
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ def test_percentiles_are_of_successes_and_the_share_of_failures_stands_beside_th
     assert report.request.duration_ns.n == 9
     assert report.request.duration_ns.min == 100e6
     assert report.request.error_ratio == pytest.approx(0.1)
-    assert "1 error (10 %)" in text
-    assert text.index("10 % of the requests failed") < text.index("p50 100 ms")
+    assert "1 error (10.0 %)" in text
+    assert text.index("10.0 % of the requests failed") < text.index("p50 100 ms")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_traces import MS, Call, request
 
 from hotspan.analysis import analyse, parse_where, select
-from hotspan.analysis.findings.figures import percent, significant
+from hotspan.analysis.words import percent, significant
 from hotspan.exporters.reports import console, csv, markdown
 from hotspan.exporters.reports.screen import Screen
 from hotspan.tracer import semconv

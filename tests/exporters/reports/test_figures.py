@@ -91,16 +91,16 @@ def test_shares_of_a_part_add_up_to_the_part():
 @pytest.mark.parametrize(
     ("ratio", "expected"),
     [
-        pytest.param(0.62, "62 %", id="whole"),
-        pytest.param(0.034, "3.4 %", id="small-ones-with-a-decimal"),
-        pytest.param(0.0996, "10 %", id="border"),
-        pytest.param(0.0, "0 %", id="zero"),
+        pytest.param(0.62, "62.0 %", id="whole"),
+        pytest.param(0.034, "3.4 %", id="small"),
+        pytest.param(0.0996, "10.0 %", id="rounded"),
+        pytest.param(0.0, "0.0 %", id="zero"),
         pytest.param(None, "\N{EN DASH}", id="absent"),
     ],
 )
-def test_a_ratio_in_running_text(ratio, expected):
-    """Running text has percents without more decimals than they need."""
-    assert figures.rough_percent(ratio) == expected
+def test_a_ratio_has_one_decimal(ratio, expected):
+    """In a table and in running text alike."""
+    assert figures.percent(ratio) == expected
 
 
 def test_a_noun_follows_its_number():

@@ -30,9 +30,9 @@ def test_an_engine_says_what_ran_and_what_waited():
             "vllm at 127.0.0.1:8000",
             "1.90 (max 2) running",
             "2.31 (max 12) waiting",
-            "KV cache up to 62 %",
-            "96 % of prompt tokens cached",
-            "70 % of drafted tokens accepted",
+            "KV cache up to 62.5 %",
+            "96.0 % of prompt tokens cached",
+            "70.0 % of drafted tokens accepted",
             "1 preemption",
             "10 samples",
         ]
@@ -52,7 +52,7 @@ def test_a_gpu_says_how_much_of_it_was_used():
     bare = GpuTelemetry("1", "", "box", 10)
 
     assert telemetry.lines(Telemetry(gpus=(full, bare))) == [
-        ["GPU 0 NVIDIA H200", "50 % used (max 100 %)", "memory up to 90 %", "350 W"],
+        ["GPU 0 NVIDIA H200", "50.0 % used (max 100.0 %)", "memory up to 90.0 %", "350 W"],
         ["GPU 1"],
     ]
 
