@@ -26,6 +26,7 @@ class Gaps:
     n_guessed: int = 0
     n_agents: int = 0
     n_model_spans: int = 0
+    n_cut_short: int = 0  # model calls whose span ended before their first chunk
     n_unbelieved: int = 0  # model spans whose first token is said to have come after their end
     _names: dict[str, None] = field(default_factory=dict)  # of guessed spans, the first few
 
@@ -37,6 +38,12 @@ class Gaps:
             stage == semconv.GENERATION and _FIRST.isdisjoint(span.attributes) and is_unbelievable(span)
             for stage, span in zip(calls.stages, tree.spans, strict=True)
         )
+        cut_short = {
+            top
+            for top, span in zip(calls.tops, tree.spans, strict=True)
+            if semconv.CUT_SHORT in span.attributes
+        }
+        self.n_cut_short += len(cut_short)
         for index in calls.guessed:
             if len(self._names) < _MOST_NAMES:
                 self._names[tree.spans[index].name[:_MOST_LETTERS]] = None
@@ -55,6 +62,12 @@ class Gaps:
             yield (
                 f"model calls whose first token came after their end, by what the spans say: "
                 f"{self.n_unbelieved}; it is not believed, and they have none"
+            )
+        if self.n_cut_short:
+            yield (
+                f"model calls whose spans ended before their first chunk came: {self.n_cut_short}; they are "
+                "counted until the last chunk that is known, and took longer: what is missing is time of the "
+                "spans around them"
             )
         if self.n_agents and not self.n_model_spans:
             yield (

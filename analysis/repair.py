@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hotspan.analysis.classify import is_engine_span, is_entry_span
 from hotspan.analysis.columns import MAX
 from hotspan.analysis.copies import distinct
-from hotspan.analysis.dialects import read, translate
+from hotspan.analysis.dialects import read, translate, waits_for_the_end
 from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
 from hotspan.tracer import semconv
 
@@ -139,7 +139,7 @@ def _cut_cycles(
 
 
 def _end_with_streams(spans: list[SpanRecord], parents: Sequence[int], is_valid: Sequence[bool]) -> None:
-    """Let a traced function that returned a model's stream end with it, in place: the two are one call.
+    """Let a span that ended when it returned a model's stream end with it, in place: the two are one call.
 
     outer  generation  |---|                    it ended at the return
     inner  generation    |--------------|       the consumer reads on
@@ -154,7 +154,8 @@ def _end_with_streams(spans: list[SpanRecord], parents: Sequence[int], is_valid:
 def _outlives(inner: SpanRecord, outer: SpanRecord) -> bool:
     return (
         (inner.end_ns or 0) > (outer.end_ns or 0)
-        and outer.attributes.get(semconv.STAGE) == semconv.GENERATION
+        and (outer.resource is inner.resource or outer.resource == inner.resource)
+        and read(outer).stage == semconv.GENERATION
         and read(inner).stage == semconv.GENERATION
         and not is_engine_span(inner)
     )
@@ -243,6 +244,8 @@ class _Builder:
             self._ends.append(end_ns)
             return index
         self._children[parent].append(index)
+        if waits_for_the_end(span):
+            end_ns = span.start_ns
         low, high = self._starts[parent], self._ends[parent]
         self.n_late += end_ns > high
         self.n_early += span.start_ns < low

@@ -8,5 +8,6 @@ from hotspan.analysis.dialects.failures import makes_no_call
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.rules import Reading
 from hotspan.analysis.dialects.translate import translate
+from hotspan.analysis.dialects.transport import waits_for_the_end
 
-__all__ = ["Reading", "makes_no_call", "read", "translate"]
+__all__ = ["Reading", "makes_no_call", "read", "translate", "waits_for_the_end"]

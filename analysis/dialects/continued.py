@@ -1,12 +1,13 @@
-"""Calls that were written as two spans: the call until the response's headers, and a log when it was read."""
+"""Calls whose span ends before they do: at the response's headers, or when the stream is made."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.dialects.first_token import chunks_of
 from hotspan.analysis.dialects.kinds import OPERATION
 from hotspan.analysis.dialects.rules import kind_of
+from hotspan.analysis.dialects.usage import measure_of, usage_of
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -25,6 +26,23 @@ _OF_THE_ANSWER: Final = (
     semconv.FINISH_REASONS,
     semconv.OUTPUT_MESSAGES,
 )
+
+
+def until_last_chunk(span: SpanRecord) -> SpanRecord:
+    """Return a model call's span until the last of its chunks, where its writer ended it before that.
+
+        span    |--|                         ends when the object is made that is the stream
+        events           |                   of the first chunk, or of each
+
+    Its true end is not known, where there is an event of the first chunk alone.
+    """
+    chunks = chunks_of(span) if span.events and span.end_ns is not None else None
+    if chunks is None or chunks[1] <= (span.end_ns or 0):
+        return span
+    first, last = chunks
+    if first <= (span.end_ns or 0):
+        return span._replace(end_ns=last)
+    return span._replace(end_ns=last, attributes={**span.attributes, semconv.CUT_SHORT: True})
 
 
 def with_endings(spans: list[SpanRecord]) -> list[SpanRecord]:
@@ -62,8 +80,8 @@ def _is_chat(span: SpanRecord) -> bool:
 
 
 def _seconds(span: SpanRecord) -> float:
-    value = span.attributes.get(semconv.LOGFIRE_DURATION)
-    return value if isinstance(value, int | float) and math.isfinite(value) else -1.0
+    value = measure_of(span.attributes.get(semconv.LOGFIRE_DURATION))
+    return -1.0 if value is None else value
 
 
 def _key(span: SpanRecord) -> Key:
@@ -72,5 +90,6 @@ def _key(span: SpanRecord) -> Key:
 
 def _joined(call: SpanRecord, ending: SpanRecord) -> SpanRecord:
     answer = {key: ending.attributes[key] for key in _OF_THE_ANSWER if key in ending.attributes}
+    answer.update(usage_of(ending.attributes))
     end_ns = max(call.end_ns or call.start_ns, ending.start_ns)
     return call._replace(end_ns=end_ns, attributes={**call.attributes, **answer})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.dialects.usage import json_of
+from hotspan.analysis.dialects.usage import json_of, measure_of
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -53,6 +53,13 @@ def first_of(span: SpanRecord) -> Iterator[tuple[str, int]]:
             yield what, ns
 
 
+def chunks_of(span: SpanRecord) -> tuple[int, int] | None:
+    """Return when the first and the last chunk came by the span's events; `None` where they tell of none."""
+    told = (event.time_ns for event in span.events if any(_kinds_of(event)))
+    times = [time_ns for time_ns in told if time_ns >= span.start_ns]
+    return (min(times), max(times)) if times else None
+
+
 def is_unbelievable(span: SpanRecord) -> bool:
     """Return whether a first token, or chunk, is said to have come after the end of its call."""
     return any(ns is None for _, ns in _said(span))
@@ -61,8 +68,7 @@ def is_unbelievable(span: SpanRecord) -> bool:
 def _said(span: SpanRecord) -> Iterator[tuple[str, int | None]]:
     """Yield all that is said, `None` for what cannot be believed."""
     for key, what, fraction, whole in _DURATIONS:
-        value = span.attributes.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if (value := measure_of(span.attributes.get(key))) is not None:
             yield what, _duration_ns(span, value, whole if value % 1 == 0 else fraction)
     for key, what in _MOMENTS:
         if (moment := _moment_ns(span.attributes.get(key))) is not None and moment >= span.start_ns:

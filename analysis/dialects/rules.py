@@ -53,6 +53,7 @@ class Dialect(NamedTuple):
     scopes: tuple[str, ...] = ()  # beginnings of the scope's name
     prefix: str = ""  # beginning of the span's name, where the scope is the application's own
     markers: tuple[str, ...] = ()  # attributes that tell the writer in files that hold no scopes
+    signs: tuple[Rule, ...] = ()  # the same where no attribute tells: each fits a span of every trace
     rules: tuple[Rule, ...] = ()  # the first that fits decides
     kinds: tuple[Kinds, ...] = ()  # after the rules; the general ones are not asked when there are some
     name_key: str = ""  # attribute with the name that the user gave, where the span's own is a template

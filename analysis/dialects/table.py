@@ -34,6 +34,8 @@ _RUN_OF_AGENT: Final = re.compile(
 )
 # LangChain's agents are chains; what tells is the metadata of the chain that is no node of its own graph.
 _MADE_BY_CREATE_AGENT: Final = re.compile("^langchain_create_agent$")
+_ANY: Final = re.compile("")
+_LLM: Final = ((semconv.OPENINFERENCE_KIND, re.compile("^LLM$")), (semconv.OPENINFERENCE_MODEL, _ANY))
 _OPENINFERENCE: Final = Dialect(
     "OpenInference",
     scopes=(semconv.OPENINFERENCE_SCOPE,),
@@ -66,12 +68,17 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     _OPENINFERENCE._replace(
         name="OpenInference: LlamaIndex",
         scopes=(f"{semconv.OPENINFERENCE_SCOPE}.llama_index",),
+        signs=(Rule(GENERATION, re.compile(r"^\w+\._?a?(?:stream_)?(?:chat|complete)$"), having=_LLM),),
         rules=(Rule(NOTHING, re.compile(r"\._?prepare_")), *_OPENINFERENCE.rules),
         hides_errors=True,
     ),
     _OPENINFERENCE._replace(
         name="OpenInference: OpenAI Agents",
         scopes=(f"{semconv.OPENINFERENCE_SCOPE}.openai_agents",),
+        signs=(
+            Rule(GENERATION, re.compile(r"^(?:generation|response)$"), having=_LLM),
+            Rule(AGENT, having=((semconv.OPENINFERENCE_NODE, _ANY),)),
+        ),
         rules=(
             # The SDK's trace is written as an agent too, without an agent's name.
             Rule(
@@ -227,6 +234,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     Dialect(
         "Vercel AI SDK",
         scopes=("ai",),
+        markers=(semconv.VERCEL_OPERATION,),
         rules=(
             Rule(GENERATION, re.compile(r"^ai\.\w+\.do(?:Generate|Stream)$")),
             Rule(TOOL, re.compile(r"^ai\.toolCall$")),

@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.dialects.attempts import with_attempts
-from hotspan.analysis.dialects.continued import with_endings
+from hotspan.analysis.dialects.continued import until_last_chunk, with_endings
 from hotspan.analysis.dialects.failures import has_failed, with_failures
 from hotspan.analysis.dialects.first_token import first_of
 from hotspan.analysis.dialects.outcomes import outcome_in
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.steps import with_steps
 from hotspan.analysis.dialects.usage import model_of, usage_of
+from hotspan.analysis.dialects.writers import with_writers
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     """
     if all(_is_own(span) for span in spans):
         return spans
-    translated = [_translated(span) for span in spans]
+    translated = [_translated(span) for span in with_writers(list(spans))]
     if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
         is_same = all(mine is span for mine, span in zip(translated, spans, strict=True))
         return spans if is_same else translated
@@ -58,8 +59,11 @@ def _translated(span: SpanRecord) -> SpanRecord:
         span = span._replace(status="unset", attributes={**span.attributes, semconv.OUTCOME: outcome})
     elif semconv.STAGE not in span.attributes and has_failed(span):
         span = span._replace(status="error")
-    if read(span).stage not in _WITH_FIGURES:
+    stage = read(span).stage
+    if stage not in _WITH_FIGURES:
         return span
+    if stage == semconv.GENERATION:
+        span = until_last_chunk(span)
     found: dict[str, int | str] = dict(usage_of(span.attributes))
     if (model := model_of(span.attributes)) is not None:
         found[semconv.REQUEST_MODEL] = model

@@ -36,6 +36,11 @@ _VECTOR_STORES: Final = frozenset({
 _READS: Final = re.compile(r"\b(?:query|search|retrieve|recommend|near)\b")
 
 
+def waits_for_the_end(span: SpanRecord) -> bool:
+    """Return whether a server's span waits for its client to hang up, which nobody waits for."""
+    return span.attributes.get(semconv.ASGI_EVENT) in semconv.ASGI_HANG_UPS
+
+
 def endpoint_stage(span: SpanRecord) -> str | None:
     """Return what a client's HTTP span asked for, by the end of its address."""
     if span.kind == "server":

@@ -85,6 +85,18 @@ def count_of(value: object) -> int | None:
     return int(value) if 0 <= value < float("inf") and value == int(value) else None
 
 
+def measure_of(value: object) -> float | None:
+    """Return a duration: a number that is not negative, or one that a collector made a text of."""
+    if isinstance(value, str):
+        try:
+            value = float(value) if value.isascii() else None
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value < float("inf") else None
+
+
 def _stated(attributes: Attributes) -> dict[str, int]:
     for key in _JSON_KEYS:
         text = attributes.get(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hotspan.analysis.critical_path import critical_path
 from hotspan.analysis.repair import repair
 from hotspan.tracer import semconv
 from hotspan.tracer.record import SpanRecord, Trace
@@ -38,6 +39,31 @@ def test_a_child_that_starts_early_is_cut_not_shifted():
 
     assert (tree.starts[1], tree.ends[1]) == (50, 70)
     assert (repairs.n_early, repairs.n_late) == (1, 0)
+
+
+@pytest.mark.parametrize("event", ["http.disconnect", "websocket.disconnect"])
+def test_a_server_that_waits_for_its_client_to_hang_up_holds_nothing_up(event):
+    """ASGI servers listen for that while the answer is sent, and end after it.
+
+    request |-----------------------|
+    chat      |----------------|
+    receive   |..........................|    no work, however long
+    """
+    trace = build_trace(
+        ("r", 0, 100),
+        ("chat", 10, 90, "r"),
+        ("receive", 12, 110, "r"),
+        attributes={"receive": {"asgi.event.type": event}},
+        stages={"chat": "generation"},
+    )
+    tree, repairs = repair(trace)
+
+    assert [(tree.spans[s.span].name, s.start_ns, s.end_ns) for s in critical_path(tree, 0)] == [
+        ("r", 0, 10),
+        ("chat", 10, 90),
+        ("r", 90, 100),
+    ]
+    assert repairs.n_late == 0
 
 
 def test_measured_times_stay_beside_the_clipped_ones():

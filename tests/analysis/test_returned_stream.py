@@ -7,7 +7,7 @@ from hotspan.analysis import analyse
 from hotspan.analysis.repair import repair
 from hotspan.testing import FakeClock, capture
 from hotspan.tracer import semconv
-from hotspan.tracer.record import Trace
+from hotspan.tracer.record import Resource, Trace
 from hotspan.tracer.testing import build_trace
 
 MS = 1_000_000
@@ -52,6 +52,25 @@ def test_it_goes_through_functions_around_functions():
     assert [kept.duration_ns(index) for index in range(4)] == [50, 50, 49, 48]
     assert [cut.duration_ns(index) for index in range(4)] == [50, 10, 9, 8]
     assert repairs.n_late == 2
+
+
+@pytest.mark.parametrize(("pid", "expected"), [(7, 80), (8, 10)], ids=["its-own", "of-another-process"])
+def test_a_frameworks_span_ends_with_its_clients(pid, expected):
+    """Whoever wrote the two; what another process wrote has another clock."""
+    chat = {"gen_ai.operation.name": "chat"}
+    trace = build_trace(
+        ("r", 0, 100),
+        ("framework", 0, 10, "r"),
+        ("client", 5, 80, "framework"),
+        attributes=dict.fromkeys(("framework", "client"), chat),
+    )
+    spans = [
+        span._replace(resource=Resource({"process.pid": pid if span.name == "client" else 7}))
+        for span in trace.spans
+    ]
+    tree, _ = repair(Trace("1", spans))
+
+    assert tree.duration_ns(1) == expected
 
 
 def test_a_decorated_function_around_a_stream_object():

@@ -107,7 +107,11 @@ def test_models(attributes, model):
         ),
         pytest.param({"langfuse.observation.completion_start_time": "soon"}, {}, id="no-time"),
         pytest.param({"ttft_ms": -1, "gen_ai.response.time_to_first_chunk": float("nan")}, {}, id="none"),
-        pytest.param({"ttft_ms": "90", "gen_ai.server.time_to_first_token": True}, {}, id="other-types"),
+        pytest.param({"ttft_ms": b"90", "gen_ai.server.time_to_first_token": True}, {}, id="other-types"),
+        pytest.param({"ttft_ms": "90"}, {TOKEN: 90 * MS}, id="as-text"),
+        pytest.param({"gen_ai.server.time_to_first_token": "90"}, {TOKEN: 90 * MS}, id="whole-as-text"),
+        pytest.param({"ttft_ms": "soon", "gen_ai.response.time_to_first_chunk": "nan"}, {}, id="other-texts"),
+        pytest.param({"ttft_ms": "1e999", "gen_ai.response.time_to_first_chunk": "-1"}, {}, id="no-duration"),
     ],
 )
 def test_the_first_chunk_or_token_in_an_attribute(attributes, expected):

@@ -201,6 +201,7 @@ def test_where_the_name_is_a_template_the_users_own_is_asked():
         ({OPENINFERENCE: "CHAIN", "metadata": CREATED}, "a", "agent"),
         ({OPENINFERENCE: "LLM"}, "X._prepare_chat_with_tools", None),
         ({OPENINFERENCE: "AGENT"}, "by hand", "agent"),
+        ({"ai.operationId": "ai.streamText.doStream"}, "ai.streamText.doStream", "generation"),
     ],
 )
 def test_in_a_file_without_scopes_an_attribute_tells_the_writer(attributes, name, stage):

@@ -157,6 +157,43 @@ def test_a_stream_ends_with_its_log_and_knows_its_answer():
     ]
 
 
+def test_a_log_whose_numbers_are_texts_ends_a_stream_too():
+    """Some collectors keep every attribute as a text."""
+    said = {"logfire.span_type": "log", "duration": "0.17", "gen_ai.usage.output_tokens": "20"}
+    chat = CHAT | {"gen_ai.request.model": "m"}
+    found = translated(
+        ("root", 0, 310),
+        ("a", 0, 30, "root"),
+        ("log", 200, 200, "root"),
+        attributes={"a": chat, "log": chat | said},
+        scopes=dict.fromkeys(("a", "log"), "logfire.openai"),
+    )["a"]
+
+    assert (found.end_ns, found.attributes[semconv.OUTPUT_TOKENS]) == (200 * MS, 20)
+
+
+CHUNK_EVENT = "First Token Stream Event"
+
+
+@pytest.mark.parametrize(
+    ("said", "times", "end", "is_cut_short"),
+    [
+        pytest.param(LLM, (90,), 90, True, id="the-first-chunk-after-the-end"),
+        pytest.param(LLM, (20, 90), 90, False, id="the-last-one"),
+        pytest.param(LLM, (20,), 30, False, id="none"),
+        pytest.param(LLM, (-5,), 30, False, id="before-the-start"),
+        pytest.param({"openinference.span.kind": "CHAIN"}, (90,), 30, False, id="no-model-call"),
+    ],
+)
+def test_a_span_that_ends_when_its_stream_is_made_goes_on_to_the_last_chunk(said, times, end, is_cut_short):
+    """LlamaIndex's spans are over before anything came; where the stream ended nothing tells."""
+    events = [Event(CHUNK_EVENT, at * MS) for at in times]
+    found = translated(("c", 0, 30), attributes={"c": said}, events={"c": events})["c"]
+
+    assert found.end_ns == end * MS
+    assert (semconv.CUT_SHORT in found.attributes) is is_cut_short
+
+
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), "long", None])
 def test_a_log_without_a_duration_ends_nothing(seconds):
     """Any value may stand under the key."""
