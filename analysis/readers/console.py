@@ -8,59 +8,54 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from hotspan.analysis.readers import ids, values
+from hotspan.analysis.readers import values
 from hotspan.analysis.readers.dialect import each, record_of
+from hotspan.analysis.readers.fields import Fields
 from hotspan.tracer.record import Link, Resource, SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from hotspan.analysis.readers.fields import Say
     from hotspan.analysis.readers.items import RefusedSpan
 
 _STATE_PAIR: Final = re.compile(r"\{key=([^,}]*), value=([^}]*)\}")  # as `TraceState` prints itself
 
 
-def _decode(document: Any) -> Iterator[SpanRecord | RefusedSpan]:
-    yield record_of(_record, values.mapping(document))
+def _decode(document: Any, say: Say) -> Iterator[SpanRecord | RefusedSpan]:
+    yield record_of(_record, Fields(document, say))
 
 
 read = each(_decode)
 
 
-def _record(span: Mapping[str, Any]) -> SpanRecord:
-    name, context = span.get("name"), values.mapping(span.get("context"))
+def _record(span: Fields) -> SpanRecord:
+    name, context = span.get("name"), span.inner("context")
     trace_id, span_id = values.trace_and_span_id(context.get("trace_id"), context.get("span_id"), name)
-    said = values.mapping(span.get("status"))
-    resource = values.mapping(span.get("resource"))
+    status, resource = span.inner("status"), span.inner("resource", of="a resource")
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=values.parent_id(span.get("parent_id")),
-        name=values.text(name),
-        start_ns=values.start_ns(span.get("start_time"), values.NANOSECONDS),
-        end_ns=values.time_ns(span.get("end_time"), values.NANOSECONDS),
-        attributes=values.attributes(span.get("attributes")),
-        kind=values.kind(span.get("kind")),
-        status=values.status(said.get("status_code")),
-        status_message=values.text(said.get("description")),
-        events=values.events(span.get("events"), "timestamp", values.NANOSECONDS),
-        links=tuple(_link(values.mapping(link)) for link in values.listing(span.get("links"))),
-        resource=Resource(
-            values.attributes(resource.get("attributes")), values.text(resource.get("schema_url"))
-        ),
-        trace_state=_trace_state(context.get("trace_state")),
+        parent_id=span.parent("parent_id"),
+        name=span.text("name"),
+        start_ns=span.start(values.NANOSECONDS, "start_time"),
+        end_ns=span.time(values.NANOSECONDS, "end_time"),
+        attributes=span.attributes("attributes"),
+        kind=span.kind("kind"),
+        status=status.status("status_code"),
+        status_message=status.text("description"),
+        events=span.events(values.NANOSECONDS, "timestamp"),
+        links=tuple(map(_link, span.objects("links", of="a link"))),
+        resource=Resource(resource.attributes("attributes"), resource.text("schema_url")),
+        trace_state=_trace_state(context),
     )
 
 
-def _link(link: Mapping[str, Any]) -> Link:
-    context = values.mapping(link.get("context"))
-    return Link(
-        ids.trace_id(values.text(context.get("trace_id"))) or "",
-        ids.span_id(values.text(context.get("span_id"))) or "",
-        values.attributes(link.get("attributes")),
-        _trace_state(context.get("trace_state")),
-    )
+def _link(link: Fields) -> Link:
+    context = link.inner("context")
+    linked = context.link()
+    return Link(linked.trace_id, linked.span_id, link.attributes("attributes"), _trace_state(context))
 
 
-def _trace_state(printed: object) -> str:
-    return ",".join(f"{key}={value}" for key, value in _STATE_PAIR.findall(values.text(printed)))
+def _trace_state(context: Fields) -> str:
+    return ",".join(f"{key}={value}" for key, value in _STATE_PAIR.findall(context.text("trace_state")))

@@ -7,52 +7,51 @@ The columns are those of `SpanRecord`, ids as hex, times in nanoseconds; `attrib
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from hotspan.analysis.readers import ids, values
+from hotspan.analysis.readers import values
 from hotspan.analysis.readers.dialect import each, record_of
+from hotspan.analysis.readers.fields import Fields
 from hotspan.tracer.record import AttributeValue, Event, Link, Resource, Scope, SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from hotspan.analysis.readers.fields import Say
     from hotspan.analysis.readers.items import RefusedSpan
 
 _ATTRIBUTES, _RESOURCE, _SCOPE = "attributes", "resource", "scope"
+_STRUCTURES: Final = (_ATTRIBUTES, _RESOURCE, _SCOPE, "events", "links")
 
 
-def _decode(document: Any) -> Iterator[SpanRecord | RefusedSpan]:
-    yield record_of(_record, values.mapping(document))
+def _decode(document: Any, say: Say) -> Iterator[SpanRecord | RefusedSpan]:
+    yield record_of(_record, Fields(document, say).unpacked(*_STRUCTURES))
 
 
 read = each(_decode)
 
 
-def _record(row: Mapping[str, Any]) -> SpanRecord:
-    name = row.get("name")
-    trace_id, span_id = values.trace_and_span_id(row.get("trace_id"), row.get("span_id"), name)
-    scope = _structure(row, _SCOPE)
+def _record(row: Fields) -> SpanRecord:
+    trace_id, span_id = values.trace_and_span_id(row.get("trace_id"), row.get("span_id"), row.get("name"))
+    scope = row.inside(_structure(row, _SCOPE)).unpacked(_ATTRIBUTES)
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=values.parent_id(row.get("parent_id")),
-        name=values.text(name),
-        start_ns=values.start_ns(row.get("start_ns"), values.NANOSECONDS),
-        end_ns=values.time_ns(row.get("end_ns"), values.NANOSECONDS),
+        parent_id=row.parent("parent_id"),
+        name=row.text("name"),
+        start_ns=row.start(values.NANOSECONDS, "start_ns"),
+        end_ns=row.time(values.NANOSECONDS, "end_ns"),
         attributes=_structure(row, _ATTRIBUTES),
-        kind=values.kind(row.get("kind")),
-        status=values.status(row.get("status")),
-        status_message=values.text(row.get("status_message")),
-        events=tuple(_events(row.get("events"))),
-        links=tuple(_links(row.get("links"))),
-        resource=Resource(_structure(row, _RESOURCE), values.text(row.get("resource_schema_url"))),
+        kind=row.kind("kind"),
+        status=row.status("status"),
+        status_message=row.text("status_message"),
+        events=tuple(_events(row)),
+        links=tuple(map(_link, row.objects("links", of="a link"))),
+        resource=Resource(_structure(row, _RESOURCE), row.text("resource_schema_url")),
         scope=Scope(
-            values.text(scope.get("name")),
-            values.text(scope.get("version")),
-            values.attributes(_loaded(scope.get("attributes"))),
-            values.text(scope.get("schema_url")),
+            scope.text("name"), scope.text("version"), scope.attributes(_ATTRIBUTES), scope.text("schema_url")
         ),
-        trace_state=values.text(row.get("trace_state")),
+        trace_state=row.text("trace_state"),
         flags=values.count(row.get("flags")),
         n_dropped_attributes=values.count(row.get("n_dropped_attributes")),
         n_dropped_events=values.count(row.get("n_dropped_events")),
@@ -60,43 +59,23 @@ def _record(row: Mapping[str, Any]) -> SpanRecord:
     )
 
 
-def _structure(row: Mapping[str, Any], name: str) -> dict[str, AttributeValue]:
+def _structure(row: Fields, name: str) -> dict[str, AttributeValue]:
     """Return a column that holds a structure, together with the columns that are named as parts of it."""
-    found = dict(values.attributes(_loaded(row.get(name))))
+    found = dict(row.attributes(name))
     prefix = name + "."
     for column, value in row.items():
-        if column.startswith(prefix) and value is not None:
+        if column.startswith(prefix):
             found[column.removeprefix(prefix)] = values.attribute(value)
     return found
 
 
-def _loaded(value: object) -> object:
-    """Return what a column holds: a structure, the pairs of a map, or either as a JSON text."""
-    if isinstance(value, str):
-        try:
-            value = values.from_json(value.encode())
-        except ValueError:
-            return None
-    pairs = values.listing(value)
-    if pairs and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):  # noqa: PLR2004 - a pair
-        return dict(pairs)
-    return value
+def _events(row: Fields) -> Iterator[Event]:
+    for item in row.objects("events", of="an event"):
+        at_ns = item.time(values.NANOSECONDS, "time_ns")
+        if at_ns is not None:
+            found = item.unpacked(_ATTRIBUTES).attributes(_ATTRIBUTES)
+            yield Event(item.text("name"), at_ns, found, values.count(item.get("n_dropped_attributes")))
 
 
-def _events(found: object) -> Iterator[Event]:
-    for item in map(values.mapping, values.listing(_loaded(found))):
-        made = values.event(
-            item.get("name"), item.get("time_ns"), values.NANOSECONDS, _loaded(item.get("attributes"))
-        )
-        if made is not None:
-            yield made._replace(n_dropped_attributes=values.count(item.get("n_dropped_attributes")))
-
-
-def _links(found: object) -> Iterator[Link]:
-    for item in map(values.mapping, values.listing(_loaded(found))):
-        yield Link(
-            ids.trace_id(values.text(item.get("trace_id"))) or "",
-            ids.span_id(values.text(item.get("span_id"))) or "",
-            values.attributes(_loaded(item.get("attributes"))),
-            values.text(item.get("trace_state")),
-        )
+def _link(item: Fields) -> Link:
+    return item.unpacked(_ATTRIBUTES).link()._replace(trace_state=item.text("trace_state"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.readers import ids, values
 from hotspan.analysis.readers.dialect import each, record_of
+from hotspan.analysis.readers.fields import Fields
 from hotspan.tracer import semconv
 from hotspan.tracer.record import (
     AttributeValue,
@@ -24,9 +25,12 @@ from hotspan.tracer.record import (
 )
 
 if TYPE_CHECKING:
+    from hotspan.analysis.readers.fields import Say
     from hotspan.analysis.readers.items import RefusedSpan
 
 _CHILD_OF: Final = "CHILD_OF"
+_REFERENCES: Final = (_CHILD_OF, "FOLLOWS_FROM")
+_PROCESS: Final = "a process"
 _NO_RESOURCE: Final = Resource()
 _SCOPE_TAGS: Final = (
     (semconv.JAEGER_SCOPE_NAME, semconv.JAEGER_SCOPE_NAME_OLD),
@@ -34,70 +38,72 @@ _SCOPE_TAGS: Final = (
 )
 
 
-def _decode(document: Any) -> Iterator[SpanRecord | RefusedSpan]:
-    trace = values.mapping(document)
+def _decode(document: Any, say: Say) -> Iterator[SpanRecord | RefusedSpan]:
+    trace = Fields(document, say, "a trace")
     if isinstance(trace.get("data"), Mapping):  # the user interface's own state
-        trace = trace["data"]
-    resources = {key: _resource(process) for key, process in values.mapping(trace.get("processes")).items()}
+        trace = trace.inner("data")
+    processes = trace.inner("processes")
+    resources = {key: _resource(processes.inner(key, of=_PROCESS)) for key, _ in processes.items()}
     scopes: dict[tuple[str, str], Scope] = {}
-    for span in values.listing(trace.get("spans", [trace])):
-        yield record_of(_record, values.mapping(span), trace.get("traceID"), resources, scopes)
+    for span in trace.spans("spans") if trace.has("spans") else (Fields(document, say),):
+        yield record_of(_record, span, trace.get("traceID"), resources, scopes)
 
 
 read = each(_decode)
 
 
-def _resource(process: object) -> Resource:
-    found = values.mapping(process)
-    name = {semconv.SERVICE_NAME: values.text(found["serviceName"])} if found.get("serviceName") else {}
-    return Resource({**name, **_tags(found.get("tags"))})
+def _resource(process: Fields) -> Resource:
+    name = {semconv.SERVICE_NAME: service} if (service := process.text("serviceName")) else {}
+    return Resource({**name, **_tags(process, "tags")})
 
 
 def _record(
-    span: Mapping[str, Any],
+    span: Fields,
     trace: object,
     resources: Mapping[str, Resource],
     scopes: dict[tuple[str, str], Scope],
 ) -> SpanRecord:
     name = span.get("operationName")
     trace_id, span_id = values.trace_and_span_id(span.get("traceID") or trace, span.get("spanID"), name)
-    start_ns = values.start_ns(span.get("startTime"), values.MICROSECONDS)
-    duration_ns = values.time_ns(span.get("duration"), values.MICROSECONDS)
-    tags = _tags(span.get("tags"))
+    start_ns = span.start(values.MICROSECONDS, "startTime")
+    duration_ns = span.time(values.MICROSECONDS, "duration")
+    tags = _tags(span, "tags")
     parent_id, links = _references(span, trace_id, span_id)
-    status, message = _status(tags)
-    process = span.get("process")
-    resource = _resource(process) if process else resources.get(values.text(span.get("processID")))
+    status, message = _status(span, tags)
+    process = span.inner("process", of=_PROCESS)
+    resource = _resource(process) if span.has("process") else resources.get(span.text("processID"))
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
         parent_id=parent_id,
-        name=values.text(name),
+        name=span.text("operationName"),
         start_ns=start_ns,
         end_ns=None if duration_ns is None else start_ns + duration_ns,
-        kind=values.kind(tags.pop(semconv.JAEGER_KIND, None)),
+        kind=span.inside({"kind": tags.pop(semconv.JAEGER_KIND, None)}).kind("kind"),
         status=status,
         status_message=message,
         scope=_scope(tags, scopes),
         trace_state=values.text(tags.pop(semconv.JAEGER_TRACE_STATE, None)),
         attributes=tags,
-        events=tuple(_events(span.get("logs"))),
+        events=tuple(_events(span)),
         links=links,
         resource=resource or _NO_RESOURCE,
         flags=values.count(span.get("flags")),
     )
 
 
-def _references(span: Mapping[str, Any], trace_id: str, span_id: str) -> tuple[str | None, tuple[Link, ...]]:
+def _references(span: Fields, trace_id: str, span_id: str) -> tuple[str | None, tuple[Link, ...]]:
     """Return the parent and the links; of several parents the first, if it can be not the span itself."""
-    parent = values.parent_id(span.get("parentSpanID"))  # an older spelling
+    parent = span.parent("parentSpanID")  # an older spelling
     links: list[Link] = []
-    for reference in map(values.mapping, values.listing(span.get("references"))):
-        found = values.text(reference.get("traceID"))
-        link = Link(ids.trace_id(found) or "", values.parent_id(reference.get("spanID")) or "")
+    for reference in span.objects("references", of="a reference"):
+        link = Link(ids.trace_id(reference.text("traceID")) or "", reference.parent("spanID") or "")
         if not link.span_id:
             continue
-        is_parent = reference.get("refType") == _CHILD_OF and link.trace_id in ("", trace_id)
+        kind = reference.text("refType")
+        if kind not in _REFERENCES:
+            reference.bad("the type")
+        is_parent = kind == _CHILD_OF and link.trace_id in ("", trace_id)
         if is_parent and parent in (None, span_id):
             parent = link.span_id
         elif link.span_id not in (parent, span_id):
@@ -105,8 +111,8 @@ def _references(span: Mapping[str, Any], trace_id: str, span_id: str) -> tuple[s
     return parent, tuple(links)
 
 
-def _status(tags: dict[str, AttributeValue]) -> tuple[Status, str]:
-    said = values.status(tags.pop(semconv.JAEGER_STATUS, None))
+def _status(span: Fields, tags: dict[str, AttributeValue]) -> tuple[Status, str]:
+    said = span.inside({"status": tags.pop(semconv.JAEGER_STATUS, None)}).status("status")
     message = values.text(tags.pop(semconv.JAEGER_STATUS_MESSAGE, None))
     error = tags.get(semconv.JAEGER_ERROR)
     if error in (True, False, "true", "false"):
@@ -125,18 +131,19 @@ def _first_of(tags: dict[str, AttributeValue], keys: tuple[str, ...]) -> str:
     return next(filter(None, found), "")
 
 
-def _events(logs: object) -> Iterator[Event]:
-    for log in map(values.mapping, values.listing(logs)):
-        fields = _tags(log.get("fields"))
+def _events(span: Fields) -> Iterator[Event]:
+    for log in span.objects("logs", of="a log"):
+        at_ns = log.time(values.MICROSECONDS, "timestamp")
+        fields = _tags(log, "fields")
         name = fields.pop("event", "log")
-        found = values.event(name, log.get("timestamp"), values.MICROSECONDS, fields)
-        if found is not None:
-            yield found
+        if at_ns is not None:
+            yield Event(values.text(name), at_ns, fields)
 
 
-def _tags(found: object) -> dict[str, AttributeValue]:
-    pairs = map(values.mapping, values.listing(found))
-    return {values.text(pair.get("key")): _value(pair.get("type"), pair.get("value")) for pair in pairs}
+def _tags(found: Fields, key: str) -> dict[str, AttributeValue]:
+    return {
+        tag.text("key"): _value(tag.get("type"), tag.get("value")) for tag in found.objects(key, of="a tag")
+    }
 
 
 def _value(kind: object, value: object) -> AttributeValue:

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.readers import ids, values
 from hotspan.analysis.readers.dialect import each, record_of
+from hotspan.analysis.readers.fields import Fields
 from hotspan.tracer import semconv
 from hotspan.tracer.record import AttributeValue, Event, Scope, SpanRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from hotspan.analysis.readers.fields import Say
     from hotspan.analysis.readers.items import RefusedSpan
 
 _SCOPE: Final = Scope("langsmith")
+_RUN: Final = "a run"
 _NEW_TOKEN, _FIRST_TOKEN = "new_token", "first_token"
 _ERROR_TYPE: Final = re.compile(r"[\w.]+(?=\()")
 
@@ -53,30 +56,33 @@ _PLACES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     ),
 }
 
+_JSON: Final = ("extra", "outputs", "prompt_token_details", "completion_token_details")  # texts, in tables
 
-def _decode(document: Any) -> Iterator[SpanRecord | RefusedSpan]:
-    pending = [values.mapping(document)]
+
+def _decode(document: Any, say: Say) -> Iterator[SpanRecord | RefusedSpan]:
+    pending = [Fields(document, say, _RUN)]
     for run in pending:  # grows while it is read: children are handed to the end
-        yield record_of(_record, run)
-        pending.extend(map(values.mapping, values.listing(run.get("child_runs"))))
+        yield record_of(_record, run.unpacked(*_JSON))
+        if run.has("child_runs"):
+            pending.extend(run.spans("child_runs"))
 
 
 read = each(_decode)
 
 
-def _record(run: Mapping[str, Any]) -> SpanRecord:
-    name, run_id = run.get("name"), values.text(run.get("id"))
+def _record(run: Fields) -> SpanRecord:
+    run_id = run.text("id")
     trace_id, span_id = values.trace_and_span_id(
-        run.get("trace_id") or _root_of(run) or run_id, ids.of_uuid(run_id), name
+        run.get("trace_id") or _root_of(run) or run_id, ids.of_uuid(run_id), run.get("name")
     )
-    end_ns = values.time_ns(run.get("end_time"), values.MILLISECONDS)
-    error = values.text(run.get("error"))
+    end_ns = run.time(values.MILLISECONDS, "end_time")
+    error = run.text("error")
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
         parent_id=_parent_id(run),
-        name=values.text(name),
-        start_ns=values.start_ns(run.get("start_time"), values.MILLISECONDS),
+        name=run.text("name"),
+        start_ns=run.start(values.MILLISECONDS, "start_time"),
         end_ns=end_ns,
         attributes=_attributes(run),
         kind="unspecified",
@@ -87,71 +93,64 @@ def _record(run: Mapping[str, Any]) -> SpanRecord:
     )
 
 
-def _ancestors(run: Mapping[str, Any]) -> Sequence[str]:
+def _ancestors(run: Fields) -> Sequence[str]:
     """Return the UUIDs of a run's dotted order: those of its ancestors and its own, each behind its time."""
-    steps = values.text(run.get("dotted_order")).split(".")
+    steps = run.text("dotted_order").split(".")
     return [step.rpartition("Z")[2] for step in steps if "Z" in step]
 
 
-def _root_of(run: Mapping[str, Any]) -> str:
+def _root_of(run: Fields) -> str:
     return next(iter(_ancestors(run)), "")
 
 
-def _parent_id(run: Mapping[str, Any]) -> str | None:
-    above = values.listing(run.get("parent_run_ids"))
-    named = (
-        run.get("parent_run_id") or (above[-1] if above else None) or next(iter(_ancestors(run)[-2:-1]), "")
-    )
-    return ids.of_uuid(values.text(named))
+def _parent_id(run: Fields) -> str | None:
+    above = run.listing("parent_run_ids")
+    places = {
+        "parent_run_id": run.get("parent_run_id"),
+        "parent_run_ids": above[-1] if above else None,
+        "dotted_order": next(iter(_ancestors(run)[-2:-1]), None),
+    }
+    return run.inside(places).parent(*places, read=ids.of_uuid)
 
 
-def _attributes(run: Mapping[str, Any]) -> dict[str, AttributeValue]:
+def _attributes(run: Fields) -> dict[str, AttributeValue]:
     found: dict[str, AttributeValue] = {
         semconv.LANGSMITH_METADATA + str(key): value
-        for key, value in _inner(_inner(run, "extra"), "metadata").items()
+        for key, value in run.inner("extra").unpacked("metadata").inner("metadata").items()
         if isinstance(value, str | int | float)
     }
-    if run.get("run_type"):
-        found[semconv.LANGSMITH_KIND] = values.text(run["run_type"])
+    if kind := run.text("run_type"):
+        found[semconv.LANGSMITH_KIND] = kind
     for key, places in _PLACES.items():
         value = next(filter(None, (_at(run, place) for place in places)), None)
         if isinstance(value, str | int | float):
             found[key] = value
+        elif value is not None:
+            run.bad(key)
     return found
 
 
-def _at(run: Mapping[str, Any], place: tuple[str, ...]) -> object:
+def _at(run: Fields, place: tuple[str, ...]) -> object:
     *path, last = place
     for key in path:
-        run = _inner(run, key)
+        run = run.unpacked(key).inner(key)
     return run.get(last)
 
 
-def _inner(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return an object of a run; tables have it as a text."""
-    value = found.get(key)
-    if isinstance(value, str):
-        try:
-            value = values.from_json(value.encode())
-        except ValueError:
-            return {}
-    return values.mapping(value)
-
-
-def _events(run: Mapping[str, Any]) -> Iterator[Event]:
+def _events(run: Fields) -> Iterator[Event]:
     has_token = has_chunk = False
-    for item in map(values.mapping, values.listing(run.get("events"))):
-        found = values.event(item.get("name"), item.get("time"), values.MILLISECONDS, None)
-        if found is None:
+    for item in run.objects("events", of="an event"):
+        name, at_ns = item.text("name"), item.time(values.MILLISECONDS, "time")
+        if at_ns is None:
             continue
-        yield found
-        has_chunk = has_chunk or found.name == _NEW_TOKEN
-        if found.name == _NEW_TOKEN and not has_token and values.mapping(item.get("kwargs")).get("token"):
+        yield Event(name, at_ns)
+        has_chunk = has_chunk or name == _NEW_TOKEN
+        if name == _NEW_TOKEN and not has_token and item.inner("kwargs").get("token"):
             has_token = True
-            yield Event(_FIRST_TOKEN, found.time_ns)
-    first = values.event(_NEW_TOKEN, run.get("first_token_time"), values.MILLISECONDS, None)
-    if first is not None and not has_chunk:
-        yield first
+            yield Event(_FIRST_TOKEN, at_ns)
+    first_ns = run.time(values.MILLISECONDS, "first_token_time")
+    if first_ns is not None and not has_chunk:
+        yield Event(_NEW_TOKEN, first_ns)
 
 
 def _exception(error: str, end_ns: int | None) -> Iterator[Event]:

@@ -12,12 +12,13 @@ opentelemetry/proto/trace/v1/trace.proto; tests write the bytes with OpenTelemet
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.readers import ids, protobuf
 from hotspan.analysis.readers.compression import LENGTH_BYTES, stream_of
-from hotspan.analysis.readers.items import Item, LostNote, RefusedSpan
+from hotspan.analysis.readers.items import Flaw, Item, LostNote, RefusedSpan
+from hotspan.analysis.readers.protobuf import Message
 from hotspan.analysis.readers.source import MAX_DOCUMENT_BYTES
 from hotspan.tracer.record import KINDS, STATUSES, AttributeValue, Event, Link, Resource, Scope, SpanRecord
 
@@ -33,6 +34,8 @@ _OF_RESOURCE_SPANS: Final = (0x0A, 0x12, 0x1A)  # resource, scope spans, schema
 _OF_RESOURCE: Final = (0x0A, 0x10, 0x1A)  # attributes, their dropped count, entities
 _TRACE_BYTES, _SPAN_BYTES = 16, 8
 _OLD_SCOPE_SPANS: Final = 1000
+_SPANS: Final = "a scope's spans"
+_DROPPED: Final = "a count of what was dropped"
 _MAX_DEPTH: Final = 32
 _INT64_END: Final = 1 << 63
 
@@ -147,6 +150,7 @@ class Decoder:
     def __init__(self) -> None:
         self._resources: dict[tuple[bytes, str], Resource] = {}
         self._scopes: dict[tuple[bytes, str], Scope] = {}
+        self._flaws: list[str] = []  # of the group that is being read
 
     def decode(self, message: bytes) -> Iterator[Item]:
         """Yield what one `ExportTraceServiceRequest` holds.
@@ -155,95 +159,115 @@ class Decoder:
             ValueError: It is none.
         """
         for group in protobuf.fields_of(message).get(1, ()):
-            yield from self._resource_spans(protobuf.fields_of(protobuf.sized(group)))
+            yield from self._resource_spans(Message.within(group, "a group of spans", self._flaws.append))
+            yield from map(Flaw, self._flaws)
+            self._flaws.clear()
 
-    def _resource_spans(self, group: protobuf.Fields) -> Iterator[Item]:
-        resource = self._resource(protobuf.last_bytes(group, 1), protobuf.text(group, 3))
+    def _resource_spans(self, group: Message) -> Iterator[Item]:
+        resource = self._resource(group.raw(1, "the resource"), group.text(3, "the schema"))
         n_spans = 0
-        for part in (*group.get(2, ()), *group.get(_OLD_SCOPE_SPANS, ())):
-            scoped = protobuf.fields_of(protobuf.sized(part))
-            scope = self._scope(protobuf.last_bytes(scoped, 1), protobuf.text(scoped, 3))
-            for span in scoped.get(2, ()):
+        for part in (*group.messages(2, _SPANS), *group.messages(_OLD_SCOPE_SPANS, _SPANS)):
+            scope = self._scope(part.raw(1, "the scope"), part.text(3, "the schema"))
+            for span in part.all(2):
                 n_spans += 1
-                yield _record_or_refusal(span, resource, scope)
+                yield self._span(span, resource, scope)
         if not n_spans:
             yield LostNote(resource)
 
     def _resource(self, data: bytes, schema_url: str) -> Resource:
         found = self._resources.get((data, schema_url))
         if found is None:
-            found = Resource(_attributes(protobuf.fields_of(data).get(1, ())), schema_url)
+            resource = Message.within(data, "a resource", self._flaws.append)
+            found = Resource(_attributes(resource, 1), schema_url)
             self._resources[data, schema_url] = found
         return found
 
     def _scope(self, data: bytes, schema_url: str) -> Scope:
         found = self._scopes.get((data, schema_url))
         if found is None:
-            fields = protobuf.fields_of(data)
-            found = Scope(
-                protobuf.text(fields, 1), protobuf.text(fields, 2), _attributes(fields.get(3, ())), schema_url
-            )
+            scope = Message.within(data, "a scope", self._flaws.append)
+            name, version = scope.text(1, "the name"), scope.text(2, "the version")
+            found = Scope(name, version, _attributes(scope, 3), schema_url)
             self._scopes[data, schema_url] = found
         return found
 
+    def _span(self, data: object, resource: Resource, scope: Scope) -> SpanRecord | RefusedSpan:
+        try:
+            return _record(Message(data, "a span", self._flaws.append), resource, scope)
+        except ValueError as exc:
+            return RefusedSpan(f"a span cannot be read: {exc}")
 
-def _record_or_refusal(data: object, resource: Resource, scope: Scope) -> SpanRecord | RefusedSpan:
-    try:
-        return _record(protobuf.fields_of(protobuf.sized(data)), resource, scope)
-    except ValueError as exc:
-        return RefusedSpan(f"a span cannot be read: {exc}")
 
-
-def _record(span: protobuf.Fields, resource: Resource, scope: Scope) -> SpanRecord:
+def _record(span: Message, resource: Resource, scope: Scope) -> SpanRecord:
     trace_id, span_id = _id(span, 1, _TRACE_BYTES), _id(span, 2, _SPAN_BYTES)
-    name = protobuf.text(span, 5)
+    name = span.text(5, "the name")
     if trace_id is None or span_id is None:
-        shown = f"trace {protobuf.last_bytes(span, 1)!r}, span {protobuf.last_bytes(span, 2)!r}"
+        shown = f"trace {span.raw(1, 'the trace')!r}, span {span.raw(2, 'the id')!r}"
         msg = f"span {name!r} has no usable id ({shown})"
         raise ValueError(msg)
-    status = protobuf.fields_of(protobuf.last_bytes(span, 15))
+    status = Message.within(span.raw(15, "the status"), "the status of a span", span.say)
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=_id(span, 4, _SPAN_BYTES) or ids.parent_id(protobuf.last_bytes(span, 4).hex()),
+        parent_id=_parent(span),
         name=name,
-        start_ns=protobuf.fixed(span, 7),
-        end_ns=protobuf.fixed(span, 8) or None,
-        attributes=_attributes(span.get(9, ())),
-        kind=_member(KINDS, protobuf.number(span, 6)),
-        status=_member(STATUSES, protobuf.number(status, 3)),
-        status_message=protobuf.text(status, 2),
-        events=tuple(_event(protobuf.fields_of(protobuf.sized(event))) for event in span.get(11, ())),
-        links=tuple(_link(protobuf.fields_of(protobuf.sized(link))) for link in span.get(13, ())),
+        start_ns=span.needed(7),
+        end_ns=span.fixed(8, "the end") or None,
+        attributes=_attributes(span, 9),
+        kind=_member(KINDS, span.number(6, "the kind")),
+        status=_member(STATUSES, status.number(3, "the code")),
+        status_message=status.text(2, "the message"),
+        events=tuple(_events(span)),
+        links=tuple(map(_link, span.messages(13, "a link"))),
         resource=resource,
         scope=scope,
-        trace_state=protobuf.text(span, 3),
-        flags=protobuf.fixed(span, 16),
-        n_dropped_attributes=protobuf.number(span, 10),
-        n_dropped_events=protobuf.number(span, 12),
-        n_dropped_links=protobuf.number(span, 14),
+        trace_state=span.text(3, "the trace state"),
+        flags=span.fixed(16, "the flags"),
+        n_dropped_attributes=span.number(10, _DROPPED),
+        n_dropped_events=span.number(12, _DROPPED),
+        n_dropped_links=span.number(14, _DROPPED),
     )
 
 
-def _event(event: protobuf.Fields) -> Event:
-    return Event(
-        protobuf.text(event, 2),
-        protobuf.fixed(event, 1),
-        _attributes(event.get(3, ())),
-        protobuf.number(event, 4),
-    )
+def _parent(span: Message) -> str | None:
+    found = _id(span, 4, _SPAN_BYTES)
+    if found is None and (found := ids.parent_id(span.raw(4, "the parent").hex())) is not None:
+        span.say("the parent's id of a span is none, so its parent is missing")
+    return found
 
 
-def _link(link: protobuf.Fields) -> Link:
+def _events(span: Message) -> Iterator[Event]:
+    for event in span.messages(11, "an event"):
+        try:
+            at_ns = event.needed(1)
+        except ValueError:
+            event.bad("the time")
+            continue
+        n_dropped = event.number(4, _DROPPED)
+        yield Event(event.text(2, "the name"), at_ns, _attributes(event, 3), n_dropped)
+
+
+def _link(link: Message) -> Link:
     linked = _id(link, 1, _TRACE_BYTES) or "", _id(link, 2, _SPAN_BYTES) or ""
-    return Link(*linked, _attributes(link.get(4, ())), protobuf.text(link, 3))
+    return Link(*linked, _attributes(link, 4), link.text(3, "the trace state"))
 
 
-def _attributes(pairs: Any, depth: int = 0) -> dict[str, AttributeValue]:
+def _attributes(message: Message, index: int) -> dict[str, AttributeValue]:
+    found: dict[str, AttributeValue] = {}
+    for pair in message.all(index):
+        try:
+            found |= _pairs([pair])
+        except ValueError:
+            message.bad("one of the attributes")
+    return found
+
+
+def _pairs(pairs: Sequence[object], depth: int = 0) -> dict[str, AttributeValue]:
     found = {}
     for pair in pairs:
         fields = protobuf.fields_of(protobuf.sized(pair))
-        found[protobuf.text(fields, 1)] = _value(protobuf.last_bytes(fields, 2), depth)
+        key, value = (protobuf.sized(fields.get(number, (b"",))[-1]) for number in (1, 2))
+        found[key.decode(errors="replace")] = _value(value, depth)
     return found
 
 
@@ -282,13 +306,13 @@ _VALUES: Final[dict[int, Callable[[Any, int], AttributeValue]]] = {
     3: _integer,
     4: _double,
     5: _array,
-    6: lambda value, depth: _attributes(protobuf.fields_of(protobuf.sized(value)).get(1, ()), depth + 1),
+    6: lambda value, depth: _pairs(protobuf.fields_of(protobuf.sized(value)).get(1, ()), depth + 1),
     7: lambda value, _depth: protobuf.sized(value),
 }
 
 
-def _id(fields: protobuf.Fields, number: int, n_bytes: int) -> str | None:
-    data = protobuf.last_bytes(fields, number)
+def _id(message: Message, index: int, n_bytes: int) -> str | None:
+    data = message.raw(index, "an id")
     return data.hex() if len(data) == n_bytes and any(data) else None
 
 

@@ -6,12 +6,16 @@ of another type than the caller asks for is a `ValueError`: a fault of the file.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
+_Value = TypeVar("_Value")
+Say = Callable[[str], None]
 Fields = dict[int, list[Any]]  # number -> values: an int for a varint, bytes for the rest
 
 MAX_VARINT_BYTES: Final = 10
 _VARINT, _EIGHT, _SIZED, _FOUR = 0, 1, 2, 5
+_FIXED_BYTES: Final = (8, 4)
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -80,24 +84,87 @@ def whole(value: object) -> int:
     return value
 
 
-def last_bytes(fields: Fields, index: int) -> bytes:
-    """Return a field of bytes; of several the last, as the format has it, and of none nothing."""
-    return sized(fields[index][-1]) if index in fields else b""
+class Message:
+    """A message whose fields are asked for one by one: a bad one costs itself only, and is said.
+
+    Args:
+        data: Its bytes.
+        of: What it is, for what is said.
+        say: Told of every field that cannot be read.
+
+    Raises:
+        ValueError: It is no message.
+    """
+
+    __slots__ = ("_fields", "_of", "say")
+
+    def __init__(self, data: object, of: str, say: Say) -> None:
+        self._fields = fields_of(sized(data))
+        self._of = of
+        self.say = say
+
+    @classmethod
+    def within(cls, data: object, of: str, say: Say) -> Message:
+        """Return a message inside another; without a field where it is none, which is said."""
+        try:
+            return cls(data, of, say)
+        except ValueError:
+            say(f"{of} cannot be read")
+            return cls(b"", of, say)
+
+    def bad(self, what: str) -> None:
+        """Say that a field, or a part of it, cannot be read."""
+        self.say(f"{what} of {self._of} cannot be read")
+
+    def all(self, index: int) -> list[Any]:
+        """Return every value of a field, each an int or bytes."""
+        return self._fields.get(index, [])
+
+    def messages(self, index: int, of: str) -> list[Message]:
+        """Return the messages of a field."""
+        return [self.within(data, of, self.say) for data in self.all(index)]
+
+    def raw(self, index: int, what: str) -> bytes:
+        """Return a field of bytes; of several the last, as the format has it, and of none nothing."""
+        return self._last(index, what, sized, b"")
+
+    def text(self, index: int, what: str) -> str:
+        """Return a field that is a text, empty where there is none."""
+        return self.raw(index, what).decode(errors="replace")
+
+    def number(self, index: int, what: str) -> int:
+        """Return a field that is a number of 32 bits, 0 where there is none."""
+        return self._last(index, what, whole, 0) & 0xFFFF_FFFF
+
+    def fixed(self, index: int, what: str) -> int:
+        """Return a field that is a number of 8 or 4 bytes, 0 where there is none."""
+        return self._last(index, what, _fixed, 0)
+
+    def needed(self, index: int) -> int:
+        """Return a number as `fixed` does.
+
+        Raises:
+            ValueError: It is none.
+        """
+        return _fixed(self._fields[index][-1]) if index in self._fields else 0
+
+    def _last(self, index: int, what: str, read: Callable[[object], _Value], default: _Value) -> _Value:
+        found = self._fields.get(index)
+        if found is None:
+            return default
+        try:
+            return read(found[-1])
+        except ValueError:
+            self.bad(what)
+            return default
 
 
-def text(fields: Fields, index: int) -> str:
-    """Return a field that is a text, empty where there is none."""
-    return last_bytes(fields, index).decode(errors="replace")
-
-
-def number(fields: Fields, index: int) -> int:
-    """Return a field that is a number of 32 bits, 0 where there is none."""
-    return whole(fields[index][-1]) & 0xFFFF_FFFF if index in fields else 0
-
-
-def fixed(fields: Fields, index: int) -> int:
-    """Return a field that is a number of 8 or 4 bytes, 0 where there is none."""
-    return int.from_bytes(last_bytes(fields, index)[:8], "little")
+def _fixed(value: object) -> int:
+    data = sized(value)
+    if len(data) not in _FIXED_BYTES:
+        msg = f"a number of {len(data)} bytes"
+        raise ValueError(msg)
+    return int.from_bytes(data, "little")
 
 
 def varint_bytes(number: int) -> bytes:

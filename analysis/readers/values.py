@@ -11,22 +11,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from hotspan.analysis.readers import ids
 from hotspan.analysis.readers.framing import TOO_DEEP
-from hotspan.tracer.record import (
-    KINDS,
-    NO_ATTRIBUTES,
-    STATUSES,
-    Attributes,
-    AttributeValue,
-    Event,
-    Kind,
-    Status,
-)
+from hotspan.tracer.record import NO_ATTRIBUTES, Attributes, AttributeValue
 
 NANOSECONDS: Final = 1
 MICROSECONDS: Final = 1_000
@@ -42,8 +33,6 @@ _PYTHONS_OWN: Final = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
 _SURROGATE: Final = re.compile(rb"\\u[dD][89abAB]..(?:\\u[dD][c-fC-F]..)?|\\u[dD][c-fC-F]..")
 _PAIR: Final = len(rb"\ud83d\ude00")
 _FRACTION: Final = re.compile(r"[.,](\d+)")
-_KINDS: Final = frozenset(KINDS)
-_STATUSES: Final = frozenset(STATUSES)
 
 
 class Nanoseconds(int):
@@ -123,8 +112,11 @@ def time_ns(value: object, unit_ns: int) -> int | None:
     elif isinstance(value, bool) or not isinstance(value, int | float):
         msg = f"a time of {shown(value)} is neither a number nor a text"
         raise ValueError(msg)  # noqa: TRY004 - a fault of the file, not of a caller
-    elif isinstance(value, float) and not math.isfinite(value):
+    elif isinstance(value, float) and math.isnan(value):
         return None  # as data frames have it where nothing is
+    elif isinstance(value, float) and math.isinf(value):
+        msg = f"a time of {shown(value)} is none"
+        raise ValueError(msg)
     else:
         found = _scaled(value, NANOSECONDS if isinstance(value, Nanoseconds) else unit_ns)
     if abs(found) >= MAX_NS:
@@ -189,11 +181,6 @@ def trace_and_span_id(trace: object, span: object, name: object) -> tuple[str, s
     return trace_id, span_id
 
 
-def parent_id(value: object) -> str | None:
-    """Return a parent's id as lower-case hex, or `None` where there is none; see `ids.parent_id`."""
-    return ids.parent_id(value) if isinstance(value, str) and value else None
-
-
 def member(value: object, members: Collection[str]) -> str | None:
     """Return which of OTLP's names is meant: `ERROR`, `StatusCode.ERROR`, `STATUS_CODE_ERROR`, `error`."""
     name = text(value).rpartition(".")[2].strip().lower()
@@ -201,20 +188,8 @@ def member(value: object, members: Collection[str]) -> str | None:
     return name if name in members else None
 
 
-def kind(value: object) -> Kind:
-    """Return the kind of a span in any spelling of `member`; what is none is unspecified."""
-    return cast("Kind", member(value, _KINDS) or KINDS[0])
-
-
-def status(value: object) -> Status:
-    """Return the status of a span in any spelling of `member`; what is none is unset."""
-    return cast("Status", member(value, _STATUSES) or STATUSES[0])
-
-
 def attributes(value: object) -> Attributes:
-    """Return an object, or OTLP's pairs, as attributes; what holds nothing is left out."""
-    if isinstance(value, list):
-        return key_values(value)
+    """Return an object as attributes; what holds nothing is left out."""
     found = mapping(value)
     return {str(key): attribute(item) for key, item in found.items() if item is not None} or NO_ATTRIBUTES
 
@@ -251,19 +226,3 @@ def attribute(value: object, depth: int = 0) -> AttributeValue:
     if isinstance(value, Sequence):
         return tuple(attribute(item, depth + 1) for item in value)
     return str(value)
-
-
-def event(name: object, time: object, unit_ns: int, found: object) -> Event | None:
-    """Return an event, or `None` where its time cannot be read: the span is worth more than its event."""
-    try:
-        at_ns = time_ns(time, unit_ns)
-    except ValueError:
-        return None
-    return None if at_ns is None else Event(text(name), at_ns, attributes(found))
-
-
-def events(found: object, time_key: str, unit_ns: int) -> tuple[Event, ...]:
-    """Return an array of objects with name, time and attributes as events."""
-    each = (mapping(item) for item in listing(found))
-    made = (event(item.get("name"), item.get(time_key), unit_ns, item.get("attributes")) for item in each)
-    return tuple(item for item in made if item is not None)

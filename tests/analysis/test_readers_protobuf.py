@@ -211,3 +211,71 @@ def _long_varint(number):
         out.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes(out) + bytes((number,))
+
+
+def _field(number, data):
+    """A field of bytes, or a number, as it goes over the wire."""
+    if isinstance(data, int):
+        return _long_varint(number << 3) + _long_varint(data)
+    return _long_varint(number << 3 | 2) + _long_varint(len(data)) + data
+
+
+def _with(*, span=b"", scope=b"", group=b""):
+    """A file of one span with further fields: of protobuf's several, the last counts."""
+    whole = _request(1)
+    found = whole.resource_spans[0].scope_spans[0].spans[0].SerializeToString() + span
+    part = whole.resource_spans[0].scope_spans[0]
+    del part.spans[:]
+    parts = _field(2, part.SerializeToString() + scope + _field(2, found))
+    return _field(1, _field(1, whole.resource_spans[0].resource.SerializeToString()) + group + parts)
+
+
+BROKEN = b"\x0a\x7f"  # says that 127 bytes follow, and none does
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        pytest.param({"span": _field(5, 7)}, "the name of a span", id="number-as-name"),
+        pytest.param({"span": _field(8, 7)}, "the end of a span", id="varint-as-end"),
+        pytest.param({"span": _field(8, b"123")}, "the end of a span", id="end-of-3-bytes"),
+        pytest.param({"span": _field(4, b"123")}, "its parent is missing", id="parent-of-3-bytes"),
+        pytest.param({"span": _field(6, b"client")}, "the kind of a span", id="text-as-kind"),
+        pytest.param({"span": _field(15, BROKEN)}, "the status of a span", id="broken-status"),
+        pytest.param({"span": _field(15, 2)}, "the status of a span", id="number-as-status"),
+        pytest.param({"span": _field(9, BROKEN)}, "one of the attributes of a span", id="broken-attribute"),
+        pytest.param({"span": _field(11, BROKEN)}, "an event", id="broken-event"),
+        pytest.param({"span": _field(11, _field(1, b"later"))}, "the time of an event", id="no-time"),
+        pytest.param({"span": _field(13, 5)}, "a link", id="number-as-link"),
+        pytest.param({"span": _field(10, b"")}, "a count of what was dropped", id="text-as-count"),
+        pytest.param({"scope": _field(1, BROKEN)}, "a scope", id="broken-scope"),
+        pytest.param({"group": _field(1, BROKEN)}, "a resource", id="broken-resource"),
+        pytest.param({"group": _field(2, BROKEN)}, "a scope's spans", id="broken-group"),
+    ],
+)
+def test_a_bad_field_costs_itself_only(tmp_path, fields, said):
+    """The span is there with everything else, and what follows it; the field is named."""
+    spans, evidence = _read(tmp_path, _with(**fields) + _request(2).SerializeToString())
+
+    assert [span.span_id for span in spans] == ["0000000000000001", "0000000000000002"]
+    assert spans[0].start_ns == NOW_NS + 1
+    assert spans[1].name == "span 2"
+    assert evidence.n_refused_spans == 0
+    assert said in evidence.warnings[0]
+
+
+def test_a_start_that_is_no_time_costs_the_span(tmp_path):
+    """Without one it lies nowhere; its neighbours are read."""
+    spans, evidence = _read(tmp_path, _with(span=_field(7, 5)) + _request(2).SerializeToString())
+
+    assert [span.name for span in spans] == ["span 2"]
+    assert evidence.n_refused_spans == 1
+
+
+def test_the_attributes_beside_a_bad_one_are_kept(tmp_path):
+    """Of the list, what can be read."""
+    good = KeyValue(key="n", value=AnyValue(int_value=3)).SerializeToString()
+
+    spans, _ = _read(tmp_path, _with(span=_field(9, BROKEN) + _field(9, good)))
+
+    assert spans[0].attributes == {"n": 3}
