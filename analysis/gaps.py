@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES: Final = 4
 _MOST_LETTERS: Final = 30
+_SEARCHES: Final = frozenset({semconv.RETRIEVAL, semconv.RERANK})
 _FIRST: Final = frozenset({semconv.TTFB_NS, semconv.TTFT_NS, semconv.FIRST_CHUNK_NS})
 
 
@@ -26,6 +27,8 @@ class Gaps:
     n_guessed: int = 0
     n_agents: int = 0
     n_model_spans: int = 0
+    n_alone: int = 0  # traces that are one model call
+    n_searches: int = 0  # traces that retrieve or rerank, and call no model
     n_cut_short: int = 0  # model calls whose span ended before their first chunk
     n_unbelieved: int = 0  # model spans whose first token is said to have come after their end
     _names: dict[str, None] = field(default_factory=dict)  # of guessed spans, the first few
@@ -50,8 +53,12 @@ class Gaps:
 
     def add_stages(self, calls: Calls, n_traces: int) -> None:
         """Take in the stages of traces that have the same."""
-        self.n_agents += calls.stages.count(semconv.AGENT) * n_traces
-        self.n_model_spans += calls.stages.count(semconv.GENERATION) * n_traces
+        stages = [stage for index, stage in enumerate(calls.stages) if calls.is_call(index)]
+        self.n_agents += stages.count(semconv.AGENT) * n_traces
+        n_model_spans = calls.stages.count(semconv.GENERATION)
+        self.n_model_spans += n_model_spans * n_traces
+        self.n_alone += (stages == [semconv.GENERATION]) * n_traces
+        self.n_searches += (not n_model_spans and not _SEARCHES.isdisjoint(stages)) * n_traces
 
     def warnings(self) -> Iterator[str]:
         """Yield what the report has to say before its figures."""
@@ -68,6 +75,13 @@ class Gaps:
                 f"model calls whose spans ended before their first chunk came: {self.n_cut_short}; they are "
                 "counted until the last chunk that is known, and took longer: what is missing is time of the "
                 "spans around them"
+            )
+        fewer, more = sorted((self.n_alone, self.n_searches))
+        if 0 < more <= 2 * fewer:
+            yield (
+                f"traces that are one model call and nothing else: {self.n_alone}, beside {self.n_searches} "
+                "that retrieve and call no model: what one question did lies in several traces, which are a "
+                "request each; put a span around it"
             )
         if self.n_agents and not self.n_model_spans:
             yield (

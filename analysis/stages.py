@@ -33,8 +33,9 @@ def stages_of(tree: Tree) -> Stages:
     """Return the stage of each span of a repaired trace.
 
     What a span says stands, but for a model span that made no call.  A guess yields to a span below it that
-    says the same stage; an agent needs a loop or a tool below it; a step needs an agent above it; what an
-    agent's own code does between two of its model calls is a tool.
+    says the same stage; an agent needs a loop or a tool below it, and below another agent a loop that is not
+    the whole of it; a step needs an agent above it; what an agent's own code does between two of its model
+    calls is a tool.
     """
     readings = [read(span) for span in tree.spans]
     doubtful = [
@@ -86,25 +87,29 @@ class _Below:
 
 
 def _drop_guesses(tree: Tree, readings: list[Reading], below: _Below) -> None:
-    above: list[str | None] = []  # nearest stage above each span
+    above: list[int] = []  # nearest span with a stage above each one
     for index in range(len(readings)):  # parents come first
         parent = tree.parents[index]
-        nearest = None if parent == NO_PARENT else (readings[parent].stage or above[parent])
+        nearest = parent if parent == NO_PARENT or readings[parent].stage is not None else above[parent]
         above.append(nearest)
-        if readings[index].is_guess and not _fits(tree, readings[index].stage or "", index, nearest, below):
+        if readings[index].is_guess and not _fits(tree, readings, index, nearest, below):
             readings[index] = _NONE
 
 
-def _fits(tree: Tree, stage: str, index: int, nearest: str | None, below: _Below) -> bool:
+def _fits(tree: Tree, readings: Sequence[Reading], index: int, nearest: int, below: _Below) -> bool:
     """Return whether a guessed stage fits to what lies below it, and to the nearest stage above."""
+    stage = readings[index].stage or ""
+    outer = None if nearest == NO_PARENT else readings[nearest].stage
     if below.says(index, stage):
         return False
     if stage == STEP:
-        return nearest in {AGENT, STEP}
+        return outer in {AGENT, STEP}
+    if stage == AGENT and outer == AGENT:  # below a run that asks the model itself, too: an agent of its own
+        return _MANY_CALLS <= below.n_calls[index] < below.n_calls[nearest]
     if stage == AGENT:
-        return nearest != AGENT and (below.n_calls[index] >= _MANY_CALLS or below.has(index, TOOL))
+        return below.n_calls[index] >= _MANY_CALLS or below.has(index, TOOL)
     if stage == GENERATION:  # an address: below a model's client it is the client's own request
-        return nearest != GENERATION
+        return outer != GENERATION
     return tree.parents[index] != NO_PARENT or not below.has_other(index, {stage, *_INSIDE_ONE})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.dialects.table import dialect_of
 from hotspan.analysis.dialects.usage import json_of, measure_of
 from hotspan.tracer import semconv
 
@@ -35,6 +36,8 @@ _LONGEST_NS: Final = 1 << 55  # a year
 _ROUNDING_NS: Final = _NS_PER_MS  # a first token may be rounded to behind the end of its call
 _MOMENTS: Final = ((semconv.LANGFUSE_FIRST_CHUNK, semconv.FIRST_CHUNK_NS),)
 _TOKEN_EVENTS: Final = frozenset({"first_token"})  # of our readers, where a file holds the chunks
+_STREAM_FLAGS: Final = (semconv.REQUEST_STREAM, semconv.IS_STREAM, semconv.IS_STREAMING)
+_NO: Final = (False, "False", "false")
 _N_KINDS: Final = len({semconv.FIRST_CHUNK_NS, semconv.TTFT_NS})
 _TOKENS_OF_DELTA: Final = (
     "content",
@@ -67,9 +70,14 @@ def is_unbelievable(span: SpanRecord) -> bool:
 
 def _said(span: SpanRecord) -> Iterator[tuple[str, int | None]]:
     """Yield all that is said, `None` for what cannot be believed."""
+    if any(span.attributes.get(flag) in _NO for flag in _STREAM_FLAGS):
+        return  # an answer that came whole: OpenLIT calls its whole time the first token's
+    dialect = dialect_of(span)
+    is_chunk = dialect is not None and dialect.stamps_first_chunk
     for key, what, fraction, whole in _DURATIONS:
         if (value := measure_of(span.attributes.get(key))) is not None:
-            yield what, _duration_ns(span, value, whole if value % 1 == 0 else fraction)
+            first = semconv.FIRST_CHUNK_NS if is_chunk else what
+            yield first, _duration_ns(span, value, whole if value % 1 == 0 else fraction)
     for key, what in _MOMENTS:
         if (moment := _moment_ns(span.attributes.get(key))) is not None and moment >= span.start_ns:
             yield what, _within(span, moment - span.start_ns)

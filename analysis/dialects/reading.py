@@ -27,7 +27,7 @@ def read(span: SpanRecord) -> Reading:
     if isinstance(own, str) and own:
         return Reading(own)
     dialect = dialect_of(span)
-    said = None if dialect is None else dialect.verdict(span)
+    said, is_guess = NO_STAGE if dialect is None else dialect.verdict(span)
     if said is None:
         said = kind_of(span, kinds.VENDORS)
     if said is None:
@@ -38,7 +38,7 @@ def read(span: SpanRecord) -> Reading:
         given = span.attributes.get(dialect.name_key) if dialect.name_key else None
         name = given if isinstance(given, str) else span.name
         return _by_name(span, name) if dialect.has_telling_names else NO_STAGE
-    return NO_STAGE if said == NOTHING else Reading(said)
+    return NO_STAGE if said == NOTHING else Reading(said, is_guess)
 
 
 def _by_name(span: SpanRecord, name: str) -> Reading:

@@ -27,12 +27,13 @@ NO_STAGE: Final = Reading(None)
 
 
 class Rule(NamedTuple):
-    """A special case of one writer: all conditions hold, and the stage is known."""
+    """A special case of one writer: all conditions hold, and the stage is known, or may be guessed."""
 
     stage: str  # a stage, NOTHING or VAGUE
     name: re.Pattern[str] | None = None  # is found in the span's name
     having: tuple[tuple[str, re.Pattern[str]], ...] = ()  # each is found in the value of that attribute
     lacking: tuple[str, ...] = ()  # attributes of which it has none
+    is_guess: bool = False  # what is around the span has to agree, as with a stage that is read from a name
 
     def fits(self, span: SpanRecord) -> bool:
         """Return whether every condition holds."""
@@ -61,18 +62,19 @@ class Dialect(NamedTuple):
     answers_always: bool = False  # a model span without an answer, usage or error made no model call
     fails_silently: bool = False  # a model span without an answer below a span that failed is what failed
     hides_errors: bool = False  # a span stays OK when the last thing it did failed
+    stamps_first_chunk: bool = False  # what it calls the first token is the first chunk, empty or not
     has_loose_steps: bool = False  # a parent may be over, or a tool that runs beside; a failure has no end
     has_failed_with_event: bool = False  # an exception event is a failure, whatever the status says
 
-    def verdict(self, span: SpanRecord) -> str | None:
-        """Return the stage, NOTHING or VAGUE; `None` where the general rules are to be asked."""
+    def verdict(self, span: SpanRecord) -> Reading:
+        """Return the stage, NOTHING or VAGUE; `NO_STAGE` where the general rules are to be asked."""
         for rule in self.rules:
             if rule.fits(span):
-                return rule.stage
+                return Reading(rule.stage, rule.is_guess)
         if not self.kinds:
-            return None
+            return NO_STAGE
         said = kind_of(span, self.kinds)
-        return VAGUE if said is None else said
+        return Reading(VAGUE if said is None else said)
 
 
 def kind_of(span: SpanRecord, kinds: tuple[Kinds, ...]) -> str | None:

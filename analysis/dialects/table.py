@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 _CHAIN: Final = (semconv.OPENINFERENCE_KIND, re.compile("^CHAIN$"))
+_AGENT: Final = (semconv.OPENINFERENCE_KIND, re.compile("^AGENT$"))
+_IN_GRAPH: Final = re.compile('"langgraph_node"')
+_GRAPH: Final = re.compile(r'^(?!.*"langgraph_node").*"ls_integration": ?"langgraph"', re.DOTALL)
 # `FunctionAgent.run`, `Agent.run`: the run of an agent, not one of its steps or helpers.
 _RUN_OF_AGENT: Final = re.compile(
     r"^\w*Agent(?:Workflow|Executor|Runner)?\.a?(?:run|chat|invoke|stream|forward|stream_chat|__call__)$"
@@ -63,7 +66,15 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
                     ),
                 ),
             ),
+            # AGENT is said of every name with "agent" in it: of a graph's node that asks the model once, too.
+            Rule(AGENT, having=(_AGENT, (semconv.OPENINFERENCE_METADATA, _IN_GRAPH)), is_guess=True),
+            Rule(AGENT, having=(_CHAIN, (semconv.OPENINFERENCE_METADATA, _GRAPH)), is_guess=True),
         ),
+    ),
+    _OPENINFERENCE._replace(
+        name="OpenInference: Agno",
+        scopes=(f"{semconv.OPENINFERENCE_SCOPE}.agno",),
+        hides_errors=True,
     ),
     _OPENINFERENCE._replace(
         name="OpenInference: LlamaIndex",
@@ -137,6 +148,16 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
             Rule(VAGUE, having=((semconv.OPERATION, re.compile("^invoke_agent$")),)),
         ),
         kinds=(kinds.LLM_REQUEST, kinds.OPERATION, kinds.TRACELOOP),
+    ),
+    Dialect(
+        "OpenLLMetry: LlamaIndex",
+        scopes=("opentelemetry.instrumentation.llamaindex",),
+        rules=(
+            # The run, not the steps of its workflow, which bear the name of the base class.
+            Rule(AGENT, re.compile(r"^(?!BaseWorkflow)\w*Agent(?:Workflow|Runner)?\.(?:workflow|task)$")),
+            Rule(TOOL, re.compile(r"^\w*Tool\.(?:workflow|task)$")),
+        ),
+        kinds=(kinds.OPERATION, kinds.TRACELOOP),  # `task` on everything, model calls too
     ),
     Dialect(
         "OpenLLMetry: CrewAI",
@@ -231,6 +252,17 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         rules=(Rule(NOTHING, having=((semconv.LOGFIRE_TYPE, re.compile("^(?:log|pending_span)$")),)),),
     ),
     Dialect("Pydantic AI", scopes=("pydantic-ai",), markers=(semconv.PYDANTIC_AI_CALL,), fails_silently=True),
+    Dialect("OpenLIT", scopes=("openlit",), stamps_first_chunk=True),
+    Dialect(
+        "OpenLIT: LangGraph",
+        scopes=("openlit.instrumentation.langgraph",),
+        rules=(
+            Rule(AGENT, having=((semconv.OPERATION, re.compile("^invoke_workflow$")),), is_guess=True),
+            # Every node of a graph, one that retrieves or asks the model once, too.
+            Rule(VAGUE, having=((semconv.OPERATION, re.compile("^invoke_agent$")),)),
+        ),
+        name_key=semconv.AGENT_NAME,
+    ),
     Dialect(
         "Vercel AI SDK",
         scopes=("ai",),
@@ -245,14 +277,15 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     ),
     Dialect(
         "LiteLLM",
-        scopes=("litellm",),
+        scopes=(semconv.LITELLM_SCOPE,),
         rules=(
-            Rule(GENERATION, re.compile(r"^raw_gen_ai_request$")),
+            Rule(GENERATION, re.compile(r"^raw_gen_ai_request$"), lacking=(semconv.LLM_REQUEST_TYPE,)),
             Rule(
                 NOTHING,
                 re.compile(r"^(?:Received Proxy Server Request|auth|router|redis|postgres|proxy_pre_call)"),
             ),
         ),
+        kinds=(kinds.LLM_REQUEST, kinds.OPERATION),
     ),
 )
 _PREFIXED: Final = tuple(dialect for dialect in DIALECTS if dialect.prefix)

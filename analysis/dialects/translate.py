@@ -14,9 +14,10 @@ from hotspan.analysis.dialects.continued import until_last_chunk, with_endings
 from hotspan.analysis.dialects.failures import has_failed, with_failures
 from hotspan.analysis.dialects.first_token import first_of
 from hotspan.analysis.dialects.outcomes import outcome_in
+from hotspan.analysis.dialects.raw_requests import with_raw_requests
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.steps import with_steps
-from hotspan.analysis.dialects.usage import model_of, usage_of
+from hotspan.analysis.dialects.usage import USAGE, is_unknown_usage, model_of, usage_of
 from hotspan.analysis.dialects.writers import with_writers
 from hotspan.tracer import semconv
 
@@ -41,7 +42,7 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     """
     if all(_is_own(span) for span in spans):
         return spans
-    translated = [_translated(span) for span in with_writers(list(spans))]
+    translated = [_translated(span) for span in with_raw_requests(with_writers(list(spans)))]
     if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
         is_same = all(mine is span for mine, span in zip(translated, spans, strict=True))
         return spans if is_same else translated
@@ -70,4 +71,7 @@ def _translated(span: SpanRecord) -> SpanRecord:
     if _MEASURED.isdisjoint(span.attributes):
         for key, ns in first_of(span):
             found.setdefault(key, ns)
-    return span._replace(attributes={**span.attributes, **found}) if found else span
+    said = {**span.attributes, **found} if found else span.attributes
+    if is_unknown_usage(said):
+        said = {key: value for key, value in said.items() if key not in USAGE}
+    return span if said is span.attributes else span._replace(attributes=said)

@@ -55,6 +55,9 @@ _MODELS: Final = (
 )
 
 
+USAGE: Final = frozenset(key for key, _ in _NUMBERS)  # ours, each for one count
+
+
 def usage_of(attributes: Attributes) -> Iterator[tuple[str, int]]:
     """Yield our key and the number, for each count that is there under another key or as text."""
     stated = _stated(attributes)
@@ -66,6 +69,15 @@ def usage_of(attributes: Attributes) -> Iterator[tuple[str, int]]:
         count = next((n for n in found if n is not None), stated.get(key))
         if count is not None:
             yield key, count
+
+
+def is_unknown_usage(attributes: Attributes) -> bool:
+    """Return whether no tokens are counted: no prompt is empty, so that a 0 says that none was told.
+
+    OpenAI-compatible streams tell their usage only if asked to; several libraries then write zeros.
+    """
+    sent, answered = (attributes.get(key) for key in (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS))
+    return sent == 0 and not answered
 
 
 def model_of(attributes: Attributes) -> str | None:

@@ -1,5 +1,7 @@
 """What a report says of stages that were guessed, and of calls that nothing wrote down."""
 
+import pytest
+
 from hotspan.analysis import analyse
 from hotspan.tracer.record import Event, Trace
 from hotspan.tracer.testing import build_trace
@@ -67,3 +69,35 @@ def test_first_tokens_after_the_end_of_their_call_are_counted():
     assert found[0].startswith(
         "model calls whose first token came after their end, by what the spans say: 1;"
     )
+
+
+def test_an_agent_written_by_two_is_one_run_without_model_calls():
+    """Google ADK's run and OpenInference's around it."""
+    found = warnings(
+        ("agent_run [a]", 0, 100),
+        ("invoke_agent a", 0, 90, "agent_run [a]"),
+        **{name: {OPERATION: "invoke_agent"} for name in ("agent_run [a]", "invoke_agent a")},
+    )
+
+    assert found[0].startswith("agent runs without a single model call: 1;")
+
+
+@pytest.mark.parametrize(
+    ("n_searches", "n_answers", "is_said"),
+    [
+        pytest.param(2, 3, True, id="as-many"),
+        pytest.param(1, 3, False, id="a-few-that-failed-before-the-model"),
+        pytest.param(3, 1, False, id="a-few-calls-of-something-else"),
+        pytest.param(0, 3, False, id="no-search"),
+    ],
+)
+def test_questions_in_pieces_are_a_gap(n_searches, n_answers, is_said):
+    """A library that opens no span around a chain: each of its retrievals and model calls is a trace."""
+    search, answer = {OPERATION: "retrieval"}, {OPERATION: "chat"}
+    traces = [
+        Trace(str(number), build_trace(("x", 0, 100), attributes={"x": said}).spans)
+        for number, said in enumerate([search] * n_searches + [answer] * n_answers)
+    ]
+    found = analyse(traces).evidence.warnings
+
+    assert any(f"one model call and nothing else: {n_answers}" in warning for warning in found) is is_said

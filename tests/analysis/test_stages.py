@@ -239,3 +239,24 @@ def test_a_tool_that_lost_its_parent_is_no_request(kind, is_request):
     tree, _ = repair(type(trace)("1", [span._replace(kind=kind) for span in trace.spans]))
 
     assert calls_of(tree).is_request(tree.roots[0]) is is_request
+
+
+@pytest.mark.parametrize(
+    ("outside", "agents"),
+    [
+        pytest.param(["c3"], ["supervisor agent", "search agent"], id="an-agent-of-an-agent"),
+        pytest.param([], ["supervisor agent"], id="the-whole-of-the-run-is-the-same-run"),
+    ],
+)
+def test_a_named_agent_below_another_is_one_if_the_outer_one_asks_the_model_too(outside, agents):
+    """`agent` > `agent loop` is one run with two names."""
+    found = stages(
+        ("supervisor agent", 0, 400),
+        ("search agent", 0, 190, "supervisor agent"),
+        ("c1", 0, 90, "search agent"),
+        ("c2", 90, 180, "search agent"),
+        *((name, 200, 280, "supervisor agent") for name in outside),
+        attributes={"c1": CHAT, "c2": CHAT, "c3": CHAT},
+    )
+
+    assert [name for name, stage in found.items() if stage == "agent"] == agents

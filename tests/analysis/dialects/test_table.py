@@ -1,0 +1,125 @@
+"""Entries of the table whose meaning shows in a tree alone: small traces as their writers leave them."""
+
+from hotspan.analysis import analyse
+from hotspan.tracer.record import Scope, Trace
+from hotspan.tracer.testing import build_trace
+
+OPERATION = "gen_ai.operation.name"
+KIND = "openinference.span.kind"
+TRACELOOP = "traceloop.span.kind"
+CHAT, TOOL = {OPERATION: "chat"}, {OPERATION: "execute_tool"}
+LLM = {KIND: "LLM", "llm.token_count.completion": 8}
+GRAPH = {KIND: "CHAIN", "metadata": '{"ls_integration": "langgraph"}'}
+
+
+def node(name, kind="CHAIN"):
+    """Return what OpenInference says of a graph's node."""
+    return {KIND: kind, "metadata": f'{{"ls_integration": "langgraph", "langgraph_node": "{name}"}}'}
+
+
+def counted(scope, *spans, status=None, **attributes):
+    """Return the calls of each stage in a trace of one writer, and its errors."""
+    trace = build_trace(*spans, attributes=attributes)
+    written = [
+        span._replace(scope=Scope(scope), status=(status or {}).get(span.name, "ok")) for span in trace.spans
+    ]
+    report = analyse([Trace("1", written)])
+    return {row.stage: (row.n_calls, row.n_errors) for row in report.stages}
+
+
+def test_a_node_named_agent_is_a_turn_of_the_graphs_loop():
+    """OpenInference says AGENT of every name with *agent* in it: the run is the graph around it."""
+    found = counted(
+        "openinference.instrumentation.langchain",
+        ("helpdesk", 0, 100),
+        ("agent", 0, 30, "helpdesk"),
+        ("m1", 0, 30, "agent"),
+        ("tools", 30, 50, "helpdesk"),
+        ("search", 30, 50, "tools"),
+        ("agent 2", 50, 100, "helpdesk"),
+        ("m2", 50, 100, "agent 2"),
+        helpdesk=GRAPH,
+        agent=node("agent", "AGENT"),
+        tools=node("tools"),
+        search={KIND: "TOOL"},
+        m1=LLM,
+        m2=LLM,
+        **{"agent 2": node("agent", "AGENT")},
+    )
+
+    assert found == {"agent": (1, 0), "generation": (2, 0), "tool": (1, 0)}
+
+
+def test_a_graph_that_asks_the_model_once_is_no_agent():
+    """Retrieve, then generate: a pipeline."""
+    found = counted(
+        "openinference.instrumentation.langchain",
+        ("LangGraph", 0, 100),
+        ("retrieve", 0, 30, "LangGraph"),
+        ("generate", 30, 100, "LangGraph"),
+        ("m", 30, 100, "generate"),
+        LangGraph=GRAPH,
+        retrieve=node("retrieve"),
+        generate=node("generate"),
+        m=LLM,
+    )
+
+    assert found == {"request": (1, 0), "retrieval": (1, 0), "generation": (1, 0)}
+
+
+def test_openlits_agents_are_nodes_of_a_graph():
+    """Each is an `invoke_agent`; the graph around them, an `invoke_workflow`, is the run."""
+    model, name = {OPERATION: "invoke_agent", "gen_ai.agent.name": "model"}, "invoke_agent model"
+    found = counted(
+        "openlit.instrumentation.langgraph",
+        ("invoke_workflow LangGraph", 0, 100),
+        (name, 0, 30, "invoke_workflow LangGraph"),
+        ("m1", 0, 30, name),
+        ("execute_tool search", 30, 50, "invoke_workflow LangGraph"),
+        ("invoke_agent retrieve", 50, 60, "invoke_workflow LangGraph"),
+        ("m2", 60, 100, "invoke_workflow LangGraph"),
+        m1=CHAT,
+        m2=CHAT,
+        **{
+            "invoke_workflow LangGraph": {OPERATION: "invoke_workflow"},
+            name: model,
+            "execute_tool search": TOOL,
+            "invoke_agent retrieve": model | {"gen_ai.agent.name": "retrieve"},
+        },
+    )
+
+    assert found == {"agent": (1, 0), "generation": (2, 0), "tool": (1, 0), "retrieval": (1, 0)}
+
+
+def test_openllmetrys_llamaindex_calls_everything_a_task():
+    """What tells is the operation of a model call, and the class of all else."""
+    task = {TRACELOOP: "task"}
+    found = counted(
+        "opentelemetry.instrumentation.llamaindex",
+        ("FunctionAgent.workflow", 0, 100),
+        ("BaseWorkflowAgent.task", 0, 40, "FunctionAgent.workflow"),
+        ("OpenAILike.task", 0, 40, "BaseWorkflowAgent.task"),
+        ("m1", 0, 39, "OpenAILike.task"),
+        ("call_tool", 40, 60, "FunctionAgent.workflow"),
+        ("FunctionTool.task", 40, 60, "call_tool"),
+        ("m2", 60, 100, "FunctionAgent.workflow"),
+        **dict.fromkeys(
+            ("BaseWorkflowAgent.task", "OpenAILike.task", "call_tool", "FunctionTool.task"), task
+        ),
+        **{"FunctionAgent.workflow": {TRACELOOP: "workflow"}, "m1": task | CHAT, "m2": task | CHAT},
+    )
+
+    assert found == {"agent": (1, 0), "generation": (2, 0), "tool": (1, 0)}
+
+
+def test_agnos_run_failed_with_its_last_model_call():
+    """Agno hands the failure to its caller as an event of the stream: the run's span is OK."""
+    found = counted(
+        "openinference.instrumentation.agno",
+        ("helper.run", 0, 100),
+        ("OpenAILike.invoke_stream", 0, 90, "helper.run"),
+        status={"OpenAILike.invoke_stream": "error"},
+        **{"helper.run": {KIND: "AGENT", "agent.name": "helper"}, "OpenAILike.invoke_stream": {KIND: "LLM"}},
+    )
+
+    assert found == {"agent": (1, 1), "generation": (1, 1)}
