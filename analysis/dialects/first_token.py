@@ -16,7 +16,7 @@ from hotspan.tracer import semconv
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hotspan.tracer.record import Event, SpanRecord
+    from hotspan.tracer.record import Attributes, Event, SpanRecord
 
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
@@ -134,8 +134,26 @@ def _kinds_of(event: Event) -> Iterator[str]:
             yield semconv.TTFT_NS
     elif event.name in semconv.CHUNK_EVENTS:
         yield semconv.FIRST_CHUNK_NS
+        if event.name == semconv.LANGCHAIN_EVENT and _has_langchain_token(event.attributes):
+            yield semconv.TTFT_NS
     elif event.name in _TOKEN_EVENTS:
         yield semconv.TTFT_NS
+
+
+def _has_langchain_token(attributes: Attributes) -> bool:
+    """Return whether a chunk of LangChain's bears a token: text, reasoning or the call of a tool."""
+    if attributes.get(semconv.LANGCHAIN_TEXT):
+        return True
+    text = attributes.get(semconv.LANGCHAIN_CHUNK)
+    message: object = json_of(text) if isinstance(text, str) else None
+    for key in ("kwargs", "message", "kwargs"):
+        message = message.get(key) if isinstance(message, dict) else None
+    if not isinstance(message, dict):
+        return False
+    more = message.get("additional_kwargs")
+    levels = (message, more) if isinstance(more, dict) else (message,)
+    found = (level.get(key) for level in levels for key in (*_TOKENS_OF_DELTA, "tool_call_chunks"))
+    return any(isinstance(value, str | list) and value for value in found)
 
 
 def _has_token(chunk: object) -> bool:

@@ -36,7 +36,11 @@ _RUN_OF_AGENT: Final = re.compile(
     r"^\w*Agent(?:Workflow|Executor|Runner)?\.a?(?:run|chat|invoke|stream|forward|stream_chat|__call__)$"
 )
 # LangChain's agents are chains; what tells is the metadata of the chain that is no node of its own graph.
-_MADE_BY_CREATE_AGENT: Final = re.compile("^langchain_create_agent$")
+_MADE_BY_CREATE_AGENT: Final = re.compile('^"?langchain_create_agent"?$')
+_METADATA_OF_CREATE_AGENT: Final = (
+    semconv.OPENINFERENCE_METADATA,
+    re.compile(r'^(?!.*"langgraph_node").*"ls_integration": ?"langchain_create_agent"', re.DOTALL),
+)
 _ANY: Final = re.compile("")
 _LLM: Final = ((semconv.OPENINFERENCE_KIND, re.compile("^LLM$")), (semconv.OPENINFERENCE_MODEL, _ANY))
 _OPENINFERENCE: Final = Dialect(
@@ -56,15 +60,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         rules=(
             Rule(
                 AGENT,
-                having=(
-                    _CHAIN,
-                    (
-                        semconv.OPENINFERENCE_METADATA,
-                        re.compile(
-                            r'^(?!.*"langgraph_node").*"ls_integration": ?"langchain_create_agent"', re.DOTALL
-                        ),
-                    ),
-                ),
+                having=(_CHAIN, _METADATA_OF_CREATE_AGENT),
             ),
             # AGENT is said of every name with "agent" in it: of a graph's node that asks the model once, too.
             Rule(AGENT, having=(_AGENT, (semconv.OPENINFERENCE_METADATA, _IN_GRAPH)), is_guess=True),
@@ -123,6 +119,30 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         ),
     ),
     Dialect(
+        "LlamaIndex",
+        scopes=("llamaindex.opentelemetry",),  # no kinds at all: the class, and what it was asked to do
+        rules=(
+            Rule(NOTHING, re.compile(r"\._?prepare_|^\w*QueryEngine\.")),
+            Rule(AGENT, _RUN_OF_AGENT),
+            Rule(NOTHING, re.compile(r"^\w*(?:Agent|Workflow|Engine|Runner|Worker|Synthesizer|Refine)\.")),
+            Rule(TOOL, re.compile(r"^\w*Tool\.a?call$")),
+            Rule(RETRIEVAL, re.compile(r"\._?a?retrieve$")),
+            Rule(EMBEDDING, re.compile(r"\._?a?get_(?:\w+_)?embeddings?(?:_batch)?$")),
+            Rule(
+                GENERATION,
+                re.compile(
+                    r"\._?a?(?:(?:structured_)?predict|stream|(?:stream_)?(?:chat|complete)(?:_with_tools)?)$"
+                ),
+            ),
+        ),
+    ),
+    Dialect(
+        "Strands",
+        scopes=("strands.telemetry",),
+        # OpenInference's processor writes CHAIN beside it.
+        rules=(Rule(STEP, re.compile(r"^execute_event_loop_cycle\b")),),
+    ),
+    Dialect(
         "Google ADK",
         markers=(semconv.ADK_EVENT,),
         scopes=("gcp.vertex.agent", "google_adk", f"{semconv.OPENINFERENCE_SCOPE}.google_adk"),
@@ -138,12 +158,12 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         "OpenLLMetry: LangChain",
         scopes=("opentelemetry.instrumentation.langchain",),
         rules=(
-            Rule(AGENT, re.compile(r"^invoke_agent\b")),
             Rule(
                 AGENT,
                 re.compile(r"\.workflow$"),
                 having=((semconv.TRACELOOP_INTEGRATION, _MADE_BY_CREATE_AGENT),),
             ),
+            Rule(AGENT, re.compile(r"^invoke_agent\b"), is_guess=True),  # every graph, a RAG one too
             # Every outermost chain says `invoke_agent`, a plain RAG chain too.
             Rule(VAGUE, having=((semconv.OPERATION, re.compile("^invoke_agent$")),)),
         ),
@@ -182,6 +202,32 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         ),
         has_failed_with_event=True,
         kinds=(kinds.LANGSMITH,),  # its operation is `chat` on prompts and `embeddings` on retrievers
+    ),
+    Dialect(
+        "Langfuse",
+        scopes=("langfuse-sdk",),
+        markers=(semconv.LANGFUSE_TYPE,),
+        rules=(
+            Rule(
+                AGENT,
+                having=(
+                    (semconv.LANGFUSE_TYPE, re.compile("^chain$")),
+                    (semconv.LANGFUSE_INTEGRATION, _MADE_BY_CREATE_AGENT),
+                ),
+                lacking=(semconv.LANGFUSE_NODE,),
+            ),
+        ),
+    ),
+    Dialect(
+        "MLflow",
+        scopes=("mlflow",),
+        markers=(semconv.MLFLOW_TYPE,),
+        rules=(
+            Rule(
+                AGENT,
+                having=((semconv.MLFLOW_TYPE, re.compile('^"?CHAIN"?$')), _METADATA_OF_CREATE_AGENT),
+            ),
+        ),
     ),
     Dialect(
         "NeMo Agent Toolkit",

@@ -2,7 +2,7 @@
 
 Tokens, models, first tokens and hidden errors are written under the keys of `tracer/semconv.py`, so that
 nothing after this pass knows whose spans they were.  Names, times and parents stay, but for a call that its
-writer ended too early and finished in a second span.
+writer ended too early and finished in a second span, and for what was put beside the call that it is part of.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.dialects.attempts import with_attempts
+from hotspan.analysis.dialects.consumers import with_consumers
 from hotspan.analysis.dialects.continued import until_last_chunk, with_endings
 from hotspan.analysis.dialects.failures import has_failed, with_failures
 from hotspan.analysis.dialects.first_token import first_of
+from hotspan.analysis.dialects.nested import with_firsts_inside
 from hotspan.analysis.dialects.outcomes import outcome_in
 from hotspan.analysis.dialects.raw_requests import with_raw_requests
 from hotspan.analysis.dialects.reading import read
@@ -46,7 +48,8 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
         is_same = all(mine is span for mine, span in zip(translated, spans, strict=True))
         return spans if is_same else translated
-    return with_failures(with_attempts(with_endings(with_steps(translated))))
+    ended = with_consumers(with_endings(with_steps(translated)))
+    return with_failures(with_attempts(with_firsts_inside(ended)))
 
 
 def _is_own(span: SpanRecord) -> bool:

@@ -55,6 +55,28 @@ def test_a_root_is_what_its_name_says_unless_more_lies_below(inside, stage):
 
 
 @pytest.mark.parametrize(
+    ("inside", "stage"),
+    [
+        pytest.param(("chat",), "request", id="a-rag-graph"),
+        pytest.param(("chat", "execute_tool"), "agent", id="with-a-tool"),
+        pytest.param(("chat", "chat"), "agent", id="a-loop"),
+    ],
+)
+def test_a_graph_that_is_written_as_an_agent(inside, stage):
+    """OpenLLMetry writes `invoke_agent` around every graph of LangGraph's."""
+    names = [f"{operation} {number}" for number, operation in enumerate(inside)]
+    found = stages(
+        ("invoke_agent LangGraph", 0, 100),
+        *((name, 10 * at, 10 * at + 10, "invoke_agent LangGraph") for at, name in enumerate(names, start=1)),
+        attributes={"invoke_agent LangGraph": {OPERATION: "invoke_agent"}}
+        | {name: {OPERATION: operation} for name, operation in zip(names, inside, strict=True)},
+        scope="opentelemetry.instrumentation.langchain",
+    )
+
+    assert found["invoke_agent LangGraph"] == stage
+
+
+@pytest.mark.parametrize(
     ("below", "is_agent"),
     [
         pytest.param([("c1", 0, 20)], False, id="one-call"),

@@ -136,6 +136,37 @@ def test_a_token_after_the_end_of_its_call_is_not_believed():
     assert not is_unbelievable(span({"ttft_ms": 90}))
 
 
+def langchain_chunk(at_ms, token, message="{}"):
+    """Return the event that MLflow writes of each chunk of a LangChain model's stream."""
+    said = {"token": token, "chunk": f'{{"kwargs": {{"message": {{"kwargs": {message}}}}}}}'}
+    return Event("new_token", START + at_ms * MS, said)
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        pytest.param("Hi", '{"content": "Hi"}', id="text"),
+        pytest.param("", '{"tool_call_chunks": [{"name": "search"}]}', id="tool-call"),
+        pytest.param("", '{"content": [{"type": "reasoning"}]}', id="blocks"),
+        pytest.param("", '{"additional_kwargs": {"reasoning_content": "Hm"}}', id="reasoning"),
+    ],
+)
+def test_langchains_chunks_tell_the_first_token(token, message):
+    """The first chunk bears the role alone."""
+    events = [
+        langchain_chunk(5, "", '{"content": "", "tool_calls": []}'),
+        langchain_chunk(90, token, message),
+    ]
+
+    assert dict(first_of(span(events=events))) == {CHUNK: 5 * MS, TOKEN: 90 * MS}
+
+
+@pytest.mark.parametrize("message", ["{", "3", '{"content": 3, "additional_kwargs": []}'])
+def test_langchains_chunk_of_any_shape_bears_no_token(message):
+    """What is no message is passed over."""
+    assert dict(first_of(span(events=[langchain_chunk(5, "", message)]))) == {CHUNK: 5 * MS}
+
+
 def mlflow_chunk(at_ms, text):
     """Return MLflow's event of one chunk of a stream."""
     return Event(f"mlflow.chunk.item.{at_ms}", START + at_ms * MS, {"mlflow.chunk.value": text})

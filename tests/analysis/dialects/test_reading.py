@@ -40,6 +40,11 @@ def test_the_general_rules(scope, name, attributes, stage):
 
 CREATED = '{"ls_integration": "langchain_create_agent", "lc_agent_name": "a"}'
 NODE = '{"ls_integration": "langchain_create_agent", "langgraph_node": "model"}'
+CREATE_AGENT = '"langchain_create_agent"'
+LANGFUSE = "langfuse.observation.type"
+METADATA = "langfuse.observation.metadata"
+MLFLOW = "mlflow.spanType"
+LLAMA_INDEX = "llamaindex.opentelemetry.tracer"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +96,6 @@ NODE = '{"ls_integration": "langchain_create_agent", "langgraph_node": "model"}'
             {OPERATION: "invoke_agent", TRACELOOP: "workflow"},
             None,
         ),
-        ("opentelemetry.instrumentation.langchain", "invoke_agent a", {OPERATION: "invoke_agent"}, "agent"),
         (
             "opentelemetry.instrumentation.langchain",
             "a.workflow",
@@ -147,6 +151,38 @@ NODE = '{"ls_integration": "langchain_create_agent", "langgraph_node": "model"}'
         ("logfire.openai_agents", "Turn {turn} for agent a", {}, "step"),
         ("logfire.openai_agents", "Handoff: {from_agent} → {to_agent}", {}, None),
         ("strands.telemetry.tracer", "cycle", {OPERATION: "execute_event_loop_cycle"}, "step"),
+        ("strands.telemetry.tracer", "execute_event_loop_cycle", {OPENINFERENCE: "CHAIN"}, "step"),
+        ("langfuse-sdk", "a", {LANGFUSE: "chain", f"{METADATA}.ls_integration": CREATE_AGENT}, "agent"),
+        (
+            "langfuse-sdk",
+            "model",
+            {
+                LANGFUSE: "chain",
+                f"{METADATA}.ls_integration": CREATE_AGENT,
+                f"{METADATA}.langgraph_node": '"model"',
+            },
+            None,
+        ),
+        ("langfuse-sdk", "rag", {LANGFUSE: "chain"}, None),
+        ("langfuse-sdk", "m", {LANGFUSE: "generation"}, "generation"),
+        ("mlflow.tracing.provider", "a", {MLFLOW: '"CHAIN"', "metadata": CREATED}, "agent"),
+        ("mlflow.tracing.provider", "model", {MLFLOW: '"CHAIN"', "metadata": NODE}, None),
+        ("mlflow.tracing.provider", "rag", {MLFLOW: '"CHAIN"'}, None),
+        ("mlflow.tracing.provider", "m", {MLFLOW: '"CHAT_MODEL"'}, "generation"),
+        (LLAMA_INDEX, "FunctionAgent.run", {}, "agent"),
+        (LLAMA_INDEX, "BaseWorkflowAgent.run_agent_step", {}, None),
+        (LLAMA_INDEX, "OpenAI._prepare_chat_with_tools", {}, None),
+        (LLAMA_INDEX, "OpenAI.achat", {}, "generation"),
+        (LLAMA_INDEX, "Ollama.stream_complete", {}, "generation"),
+        (LLAMA_INDEX, "OpenAI.astream_chat_with_tools", {}, "generation"),
+        (LLAMA_INDEX, "OpenAI.stream", {}, "generation"),
+        (LLAMA_INDEX, "ContextChatEngine.stream_chat", {}, None),
+        (LLAMA_INDEX, "RetrieverQueryEngine._query", {}, None),
+        (LLAMA_INDEX, "CompactAndRefine.get_response", {}, None),
+        (LLAMA_INDEX, "VectorIndexRetriever._aretrieve", {}, "retrieval"),
+        (LLAMA_INDEX, "OpenAIEmbedding.get_query_embedding", {}, "embedding"),
+        (LLAMA_INDEX, "OpenAIEmbedding._aget_text_embeddings", {}, "embedding"),
+        (LLAMA_INDEX, "FunctionTool.acall", {}, "tool"),
         ("ai", "ai.streamText", {}, None),
         ("ai", "ai.streamText.doStream", {OPERATION: "chat"}, "generation"),
         ("litellm", "raw_gen_ai_request", {}, "generation"),
@@ -202,11 +238,19 @@ def test_where_the_name_is_a_template_the_users_own_is_asked():
         ({OPENINFERENCE: "LLM"}, "X._prepare_chat_with_tools", None),
         ({OPENINFERENCE: "AGENT"}, "by hand", "agent"),
         ({"ai.operationId": "ai.streamText.doStream"}, "ai.streamText.doStream", "generation"),
+        ({MLFLOW: '"CHAIN"', "metadata": CREATED}, "a", "agent"),
     ],
 )
 def test_in_a_file_without_scopes_an_attribute_tells_the_writer(attributes, name, stage):
     """Phoenix's exports and the console exporter leave the scope out."""
     assert read(span("", name, attributes)) == (stage, False)
+
+
+def test_a_graph_that_is_written_as_an_agent_may_be_one():
+    """OpenLLMetry says it of every LangGraph graph: what is around it has to agree."""
+    graph = span("opentelemetry.instrumentation.langchain", "invoke_agent g", {OPERATION: "invoke_agent"})
+
+    assert read(graph) == ("agent", True)
 
 
 def test_a_longer_beginning_of_a_scope_wins():
