@@ -28,6 +28,7 @@ class Gaps:
     n_agents: int = 0
     n_model_spans: int = 0
     n_alone: int = 0  # traces that are one model call
+    n_hiding: int = 0  # spans that calls were written onto which have no spans
     n_searches: int = 0  # traces that retrieve or rerank, and call no model
     n_cut_short: int = 0  # model calls whose span ended before their first chunk
     n_unbelieved: int = 0  # model spans whose first token is said to have come after their end
@@ -47,6 +48,7 @@ class Gaps:
             if semconv.CUT_SHORT in span.attributes
         }
         self.n_cut_short += len(cut_short)
+        self.n_hiding += sum(semconv.HIDDEN_CALLS in span.attributes for span in tree.spans)
         for index in calls.guessed:
             if len(self._names) < _MOST_NAMES:
                 self._names[tree.spans[index].name[:_MOST_LETTERS]] = None
@@ -75,6 +77,11 @@ class Gaps:
                 f"model calls whose spans ended before their first chunk came: {self.n_cut_short}; they are "
                 "counted until the last chunk that is known, and took longer: what is missing is time of the "
                 "spans around them"
+            )
+        if self.n_hiding:
+            yield (
+                f"spans that a library wrote its model calls onto, which have none themselves: {self.n_hiding}; "
+                "these calls are not counted, and their time is the span's"
             )
         fewer, more = sorted((self.n_alone, self.n_searches))
         if 0 < more <= 2 * fewer:

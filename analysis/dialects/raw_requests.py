@@ -52,21 +52,44 @@ def with_raw_requests(spans: list[SpanRecord]) -> list[SpanRecord]:
 
     POST /ask  |-----------------------|   `chat`, a model, tokens: of whichever call ended last
     raw          |---|  |--|  |------|     embedding, rerank, completion
+
+    Without raw requests, a span that holds nothing else is taken for the call; another one is marked: its
+    calls have no spans.
     """
     below: dict[str, list[int]] = {}
+    hosts: list[int] = []
     for index, span in enumerate(spans):
         if span.name == _NAME and span.scope.name == semconv.LITELLM_SCOPE:
             below.setdefault(span.parent_id or "", []).append(index)
-    if not below:
+        elif semconv.LITELLM_CALL in span.attributes and _is_host(span):
+            hosts.append(index)
+    if not (below or hosts):
         return spans
     index_of = {span.span_id: index for index, span in enumerate(spans)}
     for parent, requests in below.items():
         host = index_of.get(parent)
         _complete(spans, requests, None if host is None else spans[host])
-        if host is not None and dialect_of(spans[host]) is None and _is_call(spans[host]):
-            kept = {key: value for key, value in spans[host].attributes.items() if key not in _OF_ONE_CALL}
-            spans[host] = spans[host]._replace(attributes=kept)
+        if host is not None and _is_host(spans[host]):
+            spans[host] = _without_call(spans[host])
+    parents = {span.parent_id for span in spans}
+    for host in hosts:
+        span = spans[host]
+        if span.span_id not in below and (span.kind == "server" or span.span_id in parents):
+            hidden = _without_call(span)
+            spans[host] = hidden._replace(attributes={**hidden.attributes, semconv.HIDDEN_CALLS: True})
     return spans
+
+
+def _is_host(span: SpanRecord) -> bool:
+    """Return whether a span of the application says that it is a call."""
+    if span.scope.name in {"", semconv.LITELLM_SCOPE} or dialect_of(span) is not None:
+        return False
+    return kind_of(span, (kinds.LLM_REQUEST, kinds.OPERATION)) in _MODEL_STAGES
+
+
+def _without_call(span: SpanRecord) -> SpanRecord:
+    kept = {key: value for key, value in span.attributes.items() if key not in _OF_ONE_CALL}
+    return span._replace(attributes=kept)
 
 
 def _complete(spans: list[SpanRecord], requests: Sequence[int], host: SpanRecord | None) -> None:
@@ -83,10 +106,6 @@ def _complete(spans: list[SpanRecord], requests: Sequence[int], host: SpanRecord
             said = {**said, **written}
         said.setdefault(semconv.LLM_REQUEST_TYPE, "completion")
         spans[index] = span._replace(attributes={**span.attributes, **said})
-
-
-def _is_call(span: SpanRecord) -> bool:
-    return kind_of(span, (kinds.LLM_REQUEST, kinds.OPERATION)) in _MODEL_STAGES
 
 
 def _said(span: SpanRecord) -> Iterator[tuple[str, int | str]]:

@@ -106,3 +106,23 @@ def test_a_span_that_says_its_stage_keeps_what_was_written():
     host, *_ = translate(written(kept, CHAT, CHAT))
 
     assert host.attributes == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "inside", "stages"),
+    [
+        pytest.param("internal", [], {"generation"}, id="a-span-around-the-call-alone-is-the-call"),
+        pytest.param("internal", [("retrieve", 0, 20, "answer")], {"request", "retrieval"}, id="a-pipeline"),
+        pytest.param("server", [], set(), id="a-server"),
+    ],
+)
+def test_calls_without_raw_requests_are_missed_and_not_made_up(kind, inside, stages):
+    """With content switched off, LiteLLM leaves what it wrote onto the application's span alone."""
+    said = WRITTEN | {"litellm.call_id": "1"}
+    trace = build_trace(("answer", 0, 100), *inside, attributes={"answer": said})
+    spans = [span._replace(scope=Scope("app"), kind=kind) for span in trace.spans]
+    report = analyse([Trace("1", spans)])
+
+    assert {row.stage for row in report.stages} == stages
+    missed = any("a library wrote its model calls onto" in warning for warning in report.evidence.warnings)
+    assert missed is ("generation" not in stages)
