@@ -93,6 +93,7 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
     yield from collector.weights.warnings()
     yield from collector.gaps.warnings()
+    yield from collector.twins.gains.warnings()
     n_disordered = _n_flagged(collector, DISORDERED)
     if collector.n_traces and not collector.n_requests:
         yield (

@@ -128,6 +128,7 @@ def _groups(grouping: Grouping, traces: Iterable[Trace], tail: float) -> Groups:
 def compose(collector: Collector, read: object, tail: float) -> Report:
     """Return the report on what was collected; `read` is what a reader saw beside the traces."""
     collector.finish()
+    collector.twins.gains.apply(collector.calls)
     collector.engines.finish(collector.calls)
     collector.calls.settle()
     telemetry = telemetry_of(getattr(read, "metrics", ()))

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hotspan.analysis.calls import Calls, calls_of
 from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.gains import READ, Gains, moments_of
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.tracer import semconv
 from hotspan.tracer.record import SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from hotspan.analysis.gains import Place
     from hotspan.analysis.repair import Repairs
     from hotspan.tracer.record import Attributes, Resource, Scope, Status
 
@@ -39,6 +41,7 @@ _TELLING: Final = (
     semconv.REQUEST_MODEL,
     semconv.RESPONSE_MODEL,
     semconv.OUTCOME,
+    *READ,
 )
 _WINDOW: Final = 20_000  # calls that are remembered
 _HELD: Final = 1_000  # traces of one call that wait for a twin with a parent
@@ -63,6 +66,8 @@ class _Call:
     scopes: set[str]
     has_failed: bool
     has_tokens: bool
+    moments: Mapping[str, int]  # what its stream did when, Unix time
+    place: Place  # in the table, of the one that is kept
     held: int | None = None  # number of the trace of its own that waits
 
     def is_twin_of(self, other: _Call) -> bool:
@@ -103,6 +108,7 @@ class TwinFilter:
     """
 
     n_twins: int = 0
+    gains: Gains = field(default_factory=Gains)
     _seen: dict[_Key, list[_Call]] = field(default_factory=dict)
     _order: deque[tuple[_Key, _Call]] = field(default_factory=deque)
     _held: dict[int, Laid] = field(default_factory=dict)
@@ -139,14 +145,15 @@ class TwinFilter:
                 self._remember(key, call)
                 continue
             self.n_twins += 1
-            twin.scopes |= call.scopes
+            waiting = None
             if twin.held is not None and not is_alone:
-                waiting = self._held.pop(twin.held, None)
-                twin.held = None
-                if waiting is not None:
-                    yield _without(waiting, set(waiting.calls.tops))
-                    continue
-            twins.add(top)
+                waiting, twin.held = self._held.pop(twin.held, None), None
+            self._gain(twin, call, is_kept=waiting is not None)
+            twin.scopes |= call.scopes
+            if waiting is None:
+                twins.add(top)
+            else:
+                yield _without(waiting, set(waiting.calls.tops))
         if not is_alone or twins:
             yield _without(laid, twins)
         while len(self._held) > _HELD:
@@ -156,6 +163,12 @@ class TwinFilter:
         """Yield what waited in vain; call it last."""
         while self._held:
             yield self._held.pop(next(iter(self._held)))
+
+    def _gain(self, twin: _Call, call: _Call, *, is_kept: bool) -> None:
+        """Let the one of two that is kept have what the other one measured."""
+        kept, other = (call, twin) if is_kept else (twin, call)
+        self.gains.note(kept.place, kept.moments, other.moments, other.scopes)
+        twin.moments, twin.place = {**other.moments, **kept.moments}, kept.place
 
     def _hold(self, laid: Laid) -> int:
         self._n_held += 1
@@ -205,6 +218,8 @@ def _call_of(stage: str, inside: Sequence[SpanRecord], top: SpanRecord) -> tuple
         scopes={span.scope.name for span in inside},
         has_failed=any(outcome_of(span) == "error" for span in inside),
         has_tokens=tokens != [None, None],
+        moments=moments_of(inside) if stage == semconv.GENERATION else {},
+        place=(top.start_ns, top.duration_ns),
     )
     return (stage, tokens[0], tokens[1], top.start_ns // _STEP_NS), call
 
