@@ -80,8 +80,8 @@ class Gaps:
             )
         if self.n_hiding:
             yield (
-                f"spans that a library wrote its model calls onto, which have none themselves: {self.n_hiding}; "
-                "these calls are not counted, and their time is the span's"
+                f"spans that a library wrote its model calls onto, without any for these: {self.n_hiding}; "
+                "they are not counted, and their time is the span's"
             )
         fewer, more = sorted((self.n_alone, self.n_searches))
         if 0 < more <= 2 * fewer:

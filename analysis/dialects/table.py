@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 _CHAIN: Final = (semconv.OPENINFERENCE_KIND, re.compile("^CHAIN$"))
 _AGENT: Final = (semconv.OPENINFERENCE_KIND, re.compile("^AGENT$"))
 _IN_GRAPH: Final = re.compile('"langgraph_node"')
-_GRAPH: Final = re.compile(r'^(?!.*"langgraph_node").*"ls_integration": ?"langgraph"', re.DOTALL)
+# A graph: outermost, or a node of another one, whose own nodes have longer places than it has.
+_GRAPH: Final = re.compile(
+    r'^(?!.*"langgraph_node").*"ls_integration": ?"langgraph"'
+    r'|"langgraph_checkpoint_ns": ?"([^"]+)".*"checkpoint_ns": ?"\1"',
+    re.DOTALL,
+)
 # `FunctionAgent.run`, `Agent.run`: the run of an agent, not one of its steps or helpers.
 _RUN_OF_AGENT: Final = re.compile(
     r"^\w*Agent(?:Workflow|Executor|Runner)?\.a?(?:run|chat|invoke|stream|forward|stream_chat|__call__)$"
@@ -299,6 +304,13 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     ),
     Dialect("Pydantic AI", scopes=("pydantic-ai",), markers=(semconv.PYDANTIC_AI_CALL,), fails_silently=True),
     Dialect("OpenLIT", scopes=("openlit",), stamps_first_chunk=True),
+    Dialect(
+        "OpenLIT: LangChain",
+        scopes=("openlit.instrumentation.langchain",),
+        # Every chain with "agent" in its name.
+        rules=(Rule(AGENT, having=((semconv.OPERATION, re.compile("^invoke_agent$")),), is_guess=True),),
+        stamps_first_chunk=True,
+    ),
     Dialect(
         "OpenLIT: LangGraph",
         scopes=("openlit.instrumentation.langgraph",),

@@ -123,3 +123,41 @@ def test_agnos_run_failed_with_its_last_model_call():
     )
 
     assert found == {"agent": (1, 1), "generation": (1, 1)}
+
+
+def test_a_graph_that_is_a_node_of_another_is_an_agent_of_its_own():
+    """What it holds lies in longer places than its own; the node around it is no second run."""
+    place = '"langgraph_node": "researcher", "langgraph_checkpoint_ns": "researcher:1"'
+    inner = {KIND: "CHAIN", "metadata": f'{{{place}, "checkpoint_ns": "researcher:1"}}'}
+    model = '"langgraph_node": "model", "langgraph_checkpoint_ns": "researcher:1|model:2"'
+    turn = {KIND: "CHAIN", "metadata": f'{{{model}, "checkpoint_ns": "researcher:1"}}'}
+    found = counted(
+        "openinference.instrumentation.langchain",
+        ("LangGraph", 0, 100),
+        ("m1", 0, 30, "LangGraph"),
+        ("researcher node", 30, 90, "LangGraph"),
+        ("researcher", 30, 90, "researcher node"),
+        ("model", 30, 60, "researcher"),
+        ("m2", 30, 60, "model"),
+        ("m3", 60, 90, "researcher"),
+        LangGraph=GRAPH,
+        researcher=inner,
+        model=turn,
+        **dict.fromkeys(("m1", "m2", "m3"), LLM),
+        **{"researcher node": {KIND: "CHAIN", "metadata": f"{{{place}}}"}},
+    )
+
+    assert found == {"agent": (2, 0), "generation": (3, 0)}
+
+
+def test_openlit_calls_every_chain_with_agent_in_its_name_one():
+    """A turn that asks the model once is none."""
+    found = counted(
+        "openlit.instrumentation.langchain",
+        ("invoke_agent agent", 0, 100),
+        ("m", 0, 100, "invoke_agent agent"),
+        m=CHAT,
+        **{"invoke_agent agent": {OPERATION: "invoke_agent"}},
+    )
+
+    assert found == {"request": (1, 0), "generation": (1, 0)}
