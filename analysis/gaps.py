@@ -75,8 +75,8 @@ class Gaps:
         if self.n_cut_short:
             yield (
                 f"model calls whose spans ended before their first chunk came: {self.n_cut_short}; they are "
-                "counted until the last chunk that is known, and took longer: what is missing is time of the "
-                "spans around them"
+                "counted until the last chunk that is known, or until the end of the span around them where "
+                "nothing else follows there: what is missing is time of the spans around them"
             )
         if self.n_hiding:
             yield (

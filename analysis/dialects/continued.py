@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hotspan.analysis.dialects.first_token import chunks_of
 from hotspan.analysis.dialects.kinds import OPERATION
 from hotspan.analysis.dialects.rules import kind_of
+from hotspan.analysis.dialects.table import dialect_of
 from hotspan.analysis.dialects.usage import measure_of, usage_of
 from hotspan.tracer import semconv
 
@@ -34,15 +35,29 @@ def until_last_chunk(span: SpanRecord) -> SpanRecord:
         span    |--|                         ends when the object is made that is the stream
         events           |                   of the first chunk, or of each
 
-    Its true end is not known, where there is an event of the first chunk alone.
+    Its true end is not known, where there is an event of the first chunk alone, or none.
     """
     chunks = chunks_of(span) if span.events and span.end_ns is not None else None
-    if chunks is None or chunks[1] <= (span.end_ns or 0):
-        return span
+    if chunks is None:
+        return _cut_short(span) if _returns_stream(span) else span
     first, last = chunks
-    if first <= (span.end_ns or 0):
-        return span._replace(end_ns=last)
-    return span._replace(end_ns=last, attributes={**span.attributes, semconv.CUT_SHORT: True})
+    if last <= (span.end_ns or 0):
+        return span
+    whole = span._replace(end_ns=last)
+    return whole if first <= (span.end_ns or 0) else _cut_short(whole)
+
+
+def _returns_stream(span: SpanRecord) -> bool:
+    dialect = dialect_of(span)
+    return (
+        dialect is not None
+        and dialect.returns_stream is not None
+        and dialect.returns_stream.search(span.name) is not None
+    )
+
+
+def _cut_short(span: SpanRecord) -> SpanRecord:
+    return span._replace(attributes={**span.attributes, semconv.CUT_SHORT: True})
 
 
 def with_endings(spans: list[SpanRecord]) -> list[SpanRecord]:

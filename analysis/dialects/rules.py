@@ -63,6 +63,9 @@ class Dialect(NamedTuple):
     fails_silently: bool = False  # a model span without an answer below a span that failed is what failed
     hides_errors: bool = False  # a span stays OK when the last thing it did failed
     stamps_first_chunk: bool = False  # what it calls the first token is the first chunk, empty or not
+    returns_stream: re.Pattern[str] | None = (
+        None  # the name of a model span that ends when its stream is made
+    )
     has_loose_steps: bool = False  # a parent may be over, or a tool that runs beside; a failure has no end
     has_failed_with_event: bool = False  # an exception event is a failure, whatever the status says
 

@@ -126,6 +126,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     Dialect(
         "LlamaIndex",
         scopes=("llamaindex.opentelemetry",),  # no kinds at all: the class, and what it was asked to do
+        returns_stream=re.compile(r"\._?a?stream(?:_\w+)?$"),
         rules=(
             Rule(NOTHING, re.compile(r"\._?prepare_|^\w*QueryEngine\.")),
             Rule(AGENT, _RUN_OF_AGENT),

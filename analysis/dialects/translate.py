@@ -18,6 +18,7 @@ from hotspan.analysis.dialects.nested import with_firsts_inside
 from hotspan.analysis.dialects.outcomes import outcome_in
 from hotspan.analysis.dialects.raw_requests import with_raw_requests
 from hotspan.analysis.dialects.reading import read
+from hotspan.analysis.dialects.returned_streams import with_returned_streams
 from hotspan.analysis.dialects.steps import with_steps
 from hotspan.analysis.dialects.usage import USAGE, is_unknown_usage, model_of, usage_of
 from hotspan.analysis.dialects.writers import with_writers
@@ -48,7 +49,7 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
         is_same = all(mine is span for mine, span in zip(translated, spans, strict=True))
         return spans if is_same else translated
-    ended = with_consumers(with_endings(with_steps(translated)))
+    ended = with_consumers(with_returned_streams(with_endings(with_steps(translated))))
     return with_failures(with_attempts(with_firsts_inside(ended)))
 
 
