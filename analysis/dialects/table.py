@@ -313,6 +313,19 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         stamps_first_chunk=True,
     ),
     Dialect(
+        "OpenLIT: OpenAI Agents",
+        scopes=("openlit.instrumentation.openai_agents",),
+        # The SDK's task and turns, too.
+        rules=(
+            Rule(
+                NOTHING,
+                having=((semconv.OPERATION, re.compile("^invoke_agent$")),),
+                lacking=(semconv.AGENT_NAME,),
+            ),
+        ),
+        stamps_first_chunk=True,
+    ),
+    Dialect(
         "OpenLIT: LangGraph",
         scopes=("openlit.instrumentation.langgraph",),
         rules=(

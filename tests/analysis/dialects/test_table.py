@@ -161,3 +161,23 @@ def test_openlit_calls_every_chain_with_agent_in_its_name_one():
     )
 
     assert found == {"request": (1, 0), "generation": (1, 0)}
+
+
+def test_openlit_calls_the_agents_sdks_task_and_turns_agents_without_a_name():
+    """One run, whatever lies around and inside it."""
+    run = {OPERATION: "invoke_agent"}
+    found = counted(
+        "openlit.instrumentation.openai_agents",
+        ("task", 0, 100),
+        ("invoke_agent helper", 0, 100, "task"),
+        ("turn 1", 0, 50, "invoke_agent helper"),
+        ("m1", 0, 50, "turn 1"),
+        ("turn 2", 50, 100, "invoke_agent helper"),
+        ("m2", 50, 100, "turn 2"),
+        m1=CHAT,
+        m2=CHAT,
+        **{"task": run, "turn 1": run, "turn 2": run},
+        **{"invoke_agent helper": run | {"gen_ai.agent.name": "helper"}},
+    )
+
+    assert found == {"request": (1, 0), "agent": (1, 0), "generation": (2, 0)}
