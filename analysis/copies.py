@@ -1,7 +1,8 @@
 """The same span more than once: from files that overlap, or from one run in two formats.
 
 A format that keeps microseconds or milliseconds has cut or rounded every time; it may not know a span's kind,
-and writes its attributes in its own way.  Rule: docs/definitions.md#repair-before-any-arithmetic.
+and writes its attributes in its own way.  Some writers write a span when it begins, and again at its end.
+Rule: docs/definitions.md#repair-before-any-arithmetic.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _merge(spans: Sequence[SpanRecord], indices: list[int], kept: list[int]) -> 
             kept[index] = found
 
 
-def _coarseness(span: SpanRecord) -> tuple[int, bool, int]:
-    return _unit_ns(span), span.kind == _UNKNOWN_KIND, -len(span.attributes)
+def _coarseness(span: SpanRecord) -> tuple[bool, int, bool, int]:
+    return span.end_ns is None, _unit_ns(span), span.kind == _UNKNOWN_KIND, -len(span.attributes)
 
 
 def _unit_ns(span: SpanRecord) -> int:
@@ -69,10 +70,12 @@ def _unit_ns(span: SpanRecord) -> int:
 
 def _is_copy(coarse: SpanRecord, fine: SpanRecord) -> bool:
     """Return whether two spans of one id and name are one; attributes differ by format and do not count."""
-    if coarse.parent_id != fine.parent_id or (coarse.end_ns is None) != (fine.end_ns is None):
+    if coarse.parent_id != fine.parent_id:
         return False
     if coarse.kind != fine.kind and _UNKNOWN_KIND not in (coarse.kind, fine.kind):
         return False  # client and server of one call
+    if (coarse.end_ns is None) != (fine.end_ns is None):
+        return coarse.start_ns == fine.start_ns  # written when it began, and again when it had ended
     unit = _unit_ns(coarse)
     apart = abs(coarse.start_ns - fine.start_ns), abs((coarse.end_ns or 0) - (fine.end_ns or 0))
     return max(apart) < unit

@@ -54,10 +54,10 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
     parents, n_entries, orphaned = _linked(spans)
     n_orphans = sum(orphaned)
     n_cycles, cycle_warnings = _cut_cycles(trace.trace_id, spans, parents, orphaned)
-    is_valid = [_is_valid(span) for span in spans]
-    _end_with_streams(spans, parents, is_valid)
-    engine_root = [valid and is_engine_span(span) for span, valid in zip(spans, is_valid, strict=True)]
-    builder = _Builder(spans, parents, is_valid, engine_root, orphaned)
+    valid = [is_valid(span) for span in spans]
+    _end_with_streams(spans, parents, valid)
+    engine_root = [usable and is_engine_span(span) for span, usable in zip(spans, valid, strict=True)]
+    builder = _Builder(spans, parents, valid, engine_root, orphaned)
     tree = builder.build(trace.trace_id.lower().zfill(_TRACE_DIGITS))
     n_unfinished = sum(span.end_ns is None for span in spans)
     return tree, Repairs(
@@ -68,7 +68,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
         n_entries=n_entries,
         n_late=builder.n_late,
         n_early=builder.n_early,
-        n_invalid=len(spans) - sum(is_valid) - n_unfinished,
+        n_invalid=len(spans) - sum(valid) - n_unfinished,
         n_unfinished=n_unfinished,
         n_cycles=n_cycles,
         warnings=tuple(cycle_warnings),
@@ -76,7 +76,7 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
 
 
 def _unique_ids(spans: list[SpanRecord]) -> tuple[list[SpanRecord], int]:
-    """Number the ids of different spans that share one; children stay with the one that starts first."""
+    """Number the ids of different spans that share one; children stay with the first that can be measured."""
     by_id: dict[str, list[int]] = {}
     for index, span in enumerate(spans):
         by_id.setdefault(span.span_id, []).append(index)
@@ -84,7 +84,7 @@ def _unique_ids(spans: list[SpanRecord]) -> tuple[list[SpanRecord], int]:
     for span_id, indices in by_id.items():
         if len(indices) > 1:
             n_same_id += len(indices)
-            indices.sort(key=lambda index: spans[index].start_ns)
+            indices.sort(key=lambda index: (not is_valid(spans[index]), spans[index].start_ns))
             for number, index in enumerate(indices[1:], start=2):
                 spans[index] = spans[index]._replace(span_id=f"{span_id}#{number}")
     return spans, n_same_id
@@ -101,7 +101,7 @@ def _linked(spans: Sequence[SpanRecord]) -> tuple[list[int], int, list[bool]]:
             outer = str(span.attributes.get(semconv.OUTER_STAGE)).lower().zfill(_SPAN_DIGITS)
             parents[index] = index_of.get(outer, NO_PARENT)
         if parents[index] == NO_PARENT and span.parent_id is not None:
-            is_entry = is_entry_span(span) and _is_valid(span)
+            is_entry = is_entry_span(span) and is_valid(span)
             n_entries += is_entry
             orphaned[index] = not is_entry
     return parents, n_entries, orphaned
@@ -138,7 +138,7 @@ def _cut_cycles(
     return len(warnings), warnings
 
 
-def _end_with_streams(spans: list[SpanRecord], parents: Sequence[int], is_valid: Sequence[bool]) -> None:
+def _end_with_streams(spans: list[SpanRecord], parents: Sequence[int], valid: Sequence[bool]) -> None:
     """Let a span that ended when it returned a model's stream end with it, in place: the two are one call.
 
     outer  generation  |---|                    it ended at the return
@@ -146,7 +146,7 @@ def _end_with_streams(spans: list[SpanRecord], parents: Sequence[int], is_valid:
     """
     for index, span in enumerate(spans):
         above = parents[index]
-        while above != NO_PARENT and is_valid[index] and is_valid[above] and _outlives(span, spans[above]):
+        while above != NO_PARENT and valid[index] and valid[above] and _outlives(span, spans[above]):
             spans[above] = spans[above]._replace(end_ns=span.end_ns)
             above = parents[above]
 
@@ -161,7 +161,8 @@ def _outlives(inner: SpanRecord, outer: SpanRecord) -> bool:
     )
 
 
-def _is_valid(span: SpanRecord) -> bool:
+def is_valid(span: SpanRecord) -> bool:
+    """Return whether a span's times can be measured: the others are in no tree."""
     if span.end_ns is None or not 0 <= span.start_ns <= span.end_ns <= MAX:
         return False
     # No start beside a real end: the writer left it out, and the span is not half a century long.
@@ -175,12 +176,12 @@ class _Builder:
         self,
         spans: Sequence[SpanRecord],
         parents: Sequence[int],
-        is_valid: Sequence[bool],
+        valid: Sequence[bool],
         is_engine: Sequence[bool],
         orphaned: Sequence[bool],
     ) -> None:
         self._spans = spans
-        self._is_valid = is_valid
+        self._is_valid = valid
         self._is_engine = is_engine
         self._orphaned = orphaned
         self._old_parents = parents

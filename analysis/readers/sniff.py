@@ -51,6 +51,8 @@ _MAGIC: Final = (
     (b"BZh", "bzip2-compressed data"),
     (b"\xfd7zXZ", "xz-compressed data"),
     (b"SQLite format 3", "an SQLite database"),
+    (b"\xff\xfe", "a text in UTF-16 (PowerShell's > writes it; Out-File -Encoding utf8 does not)"),
+    (b"\xfe\xff", "a text in UTF-16"),
 )
 # What is JSON and known, but holds no spans that can be read.
 _OTHERS: Final = (

@@ -24,7 +24,7 @@ def summary(evidence: Evidence) -> list[str]:
     """Return the parts of the evidence line; the first names the files."""
     parts = [_files(evidence), _requests(evidence)]
     spans = counted(evidence.n_spans, "span")
-    parts.append(spans if any(_incomplete(evidence)) else f"{spans}, all complete")
+    parts.append(f"{spans}, all complete" if _is_complete(evidence) else spans)
     if evidence.overhead_per_span_ns is not None:
         cost = figures.duration(evidence.overhead_per_span_ns)
         ratio = evidence.overhead_ratio or 0.0
@@ -144,6 +144,12 @@ def _requests(evidence: Evidence) -> str:
         return requests
     those = "each" if n == evidence.n_requests else f"{n:,} of them"
     return f"{requests}, {those} below another library's span, which is not in the file"
+
+
+def _is_complete(evidence: Evidence) -> bool:
+    """Whether nothing is missing: neither spans that are told of, nor lines or fields that were not read."""
+    is_of_a_file = [warning.startswith(evidence.files) for warning in evidence.warnings]
+    return not any(_incomplete(evidence)) and not any(is_of_a_file)
 
 
 def _incomplete(evidence: Evidence) -> Iterator[str]:

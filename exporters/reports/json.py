@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hotspan.analysis.report import Report
     from hotspan.exporters.reports.request_view import PathSegment, RequestView, ViewSpan
+    from hotspan.tracer.record import SpanRecord
 
 _NS_PER_MS = 1_000_000
 _DEEPEST = 64  # levels of an attribute; below that there is an ellipsis
@@ -36,6 +37,7 @@ def render_request(view: RequestView) -> str:
             "duration_ms": _ms(view.duration_ns),
             "critical_path": [_segment(segment) for segment in view.path],
             "spans": [_span(span) for span in view.spans],
+            "left_out": [_left_out(span) for span in view.left_out],
         }
     )
 
@@ -64,11 +66,21 @@ def _span(shown: ViewSpan) -> dict[str, Any]:
         "end_ms": _ms(shown.end_ns),
         "duration_ms": _ms(span.duration_ns),
         "critical_path_ms": _ms(shown.path_ns),
+        "slack_ms": _ms(shown.slack_ns),
         "engine": shown.is_engine,
         "phases": [
             {"phase": phase.name, "ms": _ms(phase.ns), "source": phase.source} for phase in shown.phases
         ],
         "attributes": span.attributes,
+    }
+
+
+def _left_out(span: SpanRecord) -> dict[str, Any]:
+    return {
+        "span_id": span.span_id,
+        "parent_id": span.parent_id,
+        "name": span.name,
+        "reason": "unfinished" if span.end_ns is None else "invalid",
     }
 
 

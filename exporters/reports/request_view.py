@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hotspan.analysis.calls import NO_OWNER, Calls, attempts_of, calls_of
 from hotspan.analysis.classify import outcome_of
-from hotspan.analysis.critical_path import Segment, critical_path
+from hotspan.analysis.copies import distinct
+from hotspan.analysis.critical_path import Segment, critical_path, slacks
 from hotspan.analysis.engine import EngineJoin, account_in_response
 from hotspan.analysis.generation import ModelCall
 from hotspan.analysis.model import PHASES
 from hotspan.analysis.phases import phases_of
-from hotspan.analysis.repair import repair
+from hotspan.analysis.repair import is_valid, repair
 from hotspan.analysis.tail import UNATTRIBUTED
 from hotspan.analysis.tree import NO_PARENT, Tree
 
@@ -53,6 +54,7 @@ class ViewSpan(NamedTuple):
     path: tuple[tuple[int, int], ...] = ()  # where the critical path lies on the span itself
     is_engine: bool = False  # an inference server wrote it: its times are durations only
     phases: tuple[Phase, ...] = ()  # of a model call that succeeded, in order; they sum to its duration
+    slack_ns: int | None = None  # by how much it could grow before it would lie on the critical path
 
     @property
     def path_ns(self) -> int:
@@ -71,6 +73,7 @@ class RequestView:
     is_partial: bool  # the true root is not in the file: this is a part of a request
     why: str  # how it was chosen: "the slowest of 50 requests"
     spans: tuple[ViewSpan, ...]  # depth first, siblings in order of start
+    left_out: tuple[SpanRecord, ...]  # below the root, without a time that could be drawn
     path: tuple[PathSegment, ...]  # tiles the request: no gap, no overlap
 
 
@@ -112,8 +115,23 @@ def view(root: Root, why: str) -> RequestView:
         is_partial=root.is_partial,
         why=why,
         spans=tuple(_spans(tree, calls, root.index, segments)),
+        left_out=tuple(_left_out(root.trace, span)),
         path=tuple(_path(tree, calls, root.index, segments)),
     )
+
+
+def _left_out(trace: Trace, root: SpanRecord) -> Iterator[SpanRecord]:
+    """Yield the spans below the root that have no end, or an impossible one."""
+    spans = distinct(trace.spans)
+    parents = {span.span_id: span.parent_id for span in spans}
+    for span in spans:
+        above, seen = span.parent_id, {span.span_id}
+        while not is_valid(span) and above is not None and above not in seen:
+            if above == root.span_id:
+                yield span
+                break
+            seen.add(above)
+            above = parents.get(above)
 
 
 def _path(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> Iterator[PathSegment]:
@@ -126,7 +144,7 @@ def _path(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> I
 def _spans(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> Iterator[ViewSpan]:
     zero = tree.starts[root]
     on_path = _path_by_span(segments, zero)
-    engines, phases = _engines_by_anchor(tree), _phases_by_call(tree, calls)
+    engines, phases, slack = _engines_by_anchor(tree), _phases_by_call(tree, calls), slacks(tree, root)
     waiting = [(root, 0)]
     while waiting:
         index, depth = waiting.pop()
@@ -134,7 +152,9 @@ def _spans(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> 
         start, end = span.start_ns - zero, (span.end_ns or span.start_ns) - zero
         stage, is_staged = _stage(calls, index), calls.owners[index] == index
         found = ViewSpan(span, stage, is_staged, outcome_of(span), depth, start, end)
-        yield found._replace(path=tuple(on_path.get(index, ())), phases=phases.get(index, ()))
+        yield found._replace(
+            path=tuple(on_path.get(index, ())), phases=phases.get(index, ()), slack_ns=slack.get(index)
+        )
         for engine in engines.get(index, ()):
             yield ViewSpan(engine, stage, False, outcome_of(engine), depth + 1, None, None, is_engine=True)
         children = sorted(tree.children[index], key=lambda child: tree.spans[child].start_ns, reverse=True)

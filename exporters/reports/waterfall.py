@@ -11,6 +11,7 @@ from rich.text import Text
 from hotspan.analysis.shares import MAIN_PHASES
 from hotspan.exporters.reports import figures, palette
 from hotspan.exporters.reports.path_table import path_table
+from hotspan.exporters.reports.screen import hanging
 from hotspan.exporters.reports.widths import pack
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_SPANS: Final = 100  # on a screen; those on the critical path and the longest are kept
 _MOST_INDENT: Final = 10
+_MOST_LEFT_OUT: Final = 5  # names
 _FIGURE_CELLS: Final = 8
 _NAME_CELLS: Final = (12, 48)
 _AXIS_CELLS: Final = (8, 30, 100)  # least; enough for a column of starts beside it; most
@@ -43,6 +45,8 @@ def _parts(view: RequestView, screen: Screen) -> Iterator[RenderableType]:
     yield _waterfall(view, shown, screen)
     if hidden := len(view.spans) - len(shown):
         yield Text(screen.text(f"… {figures.counted(hidden, 'shorter span')}: --wide shows all"), "dim")
+    for what, names in _left_out(view, screen):
+        yield hanging("!", f"{what}: {names}", palette.WARNING if screen.colour else "")
     yield from (Text(line, "dim") for line in pack(_legend(view, screen), "   ", screen.width))
     yield ""
     yield path_table(view, screen)
@@ -58,10 +62,23 @@ def _heading(view: RequestView, screen: Screen) -> Iterator[str]:
         yield "partial: the root is missing"
 
 
+def _left_out(view: RequestView, screen: Screen) -> Iterator[tuple[str, str]]:
+    """Yield what is not drawn for its times, and the names of the first of it."""
+    unfinished = [span.name for span in view.left_out if span.end_ns is None]
+    invalid = [span.name for span in view.left_out if span.end_ns is not None]
+    for names, what in ((unfinished, "unfinished span"), (invalid, "span with an impossible time")):
+        if names:
+            shown = ", ".join(screen.name(name, _NAME_CELLS[1]) for name in names[:_MOST_LEFT_OUT])
+            more = ", …" if len(names) > _MOST_LEFT_OUT else ""
+            plural = what.replace("span", "spans", 1)
+            yield f"{figures.counted(len(names), what, plural)}, not drawn", shown + screen.text(more)
+
+
 def _legend(view: RequestView, screen: Screen) -> Iterator[str]:
     on_path, off_path = _strokes(screen)
     yield f"{on_path} own time on the critical path"
     yield f"{off_path} other time of the span"
+    yield "the path is read from the timing"
     if any(span.phases for span in view.spans):
         yield f"{'─' if screen.has_symbols else '-'} phase of a model call"
     if any(span.end_ns is not None and span.end_ns > view.duration_ns for span in view.spans):

@@ -88,3 +88,15 @@ def test_the_json_counts_it(path):
         "unfinished_spans": 1,
     }
     assert {key: evidence[key] for key in expected} == expected
+
+
+def test_a_file_of_which_a_line_is_lost_is_not_complete(tmp_path):
+    """No span is known to be missing, but who knows what stood there."""
+    path = tmp_path / "half.jsonl"
+    whole = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": SPANS[:1]}]}]})
+    path.write_text(f"{whole}\n{whole[:90]}", encoding="utf-8")
+
+    head = report(path).split("\nRequest ")[0]
+
+    assert head.startswith("half.jsonl · 1 request · 1 span\n")
+    assert "the line is half-written" in head

@@ -126,3 +126,24 @@ def test_what_differs_in_more_than_its_format_is_not_a_copy(change):
     report = analyse([Trace("1", [*FINE, other])])
 
     assert (report.evidence.n_duplicate_spans, report.evidence.n_same_id_spans) == (0, 2)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_span_that_was_written_at_its_start_and_at_its_end_is_one_span(is_first):
+    """As writers do that show what is running: the finished one counts, and keeps its children."""
+    started = [span._replace(end_ns=None, attributes={}) for span in FINE]
+
+    report = analyse([Trace("1", [*started, *FINE] if is_first else [*FINE, *started])])
+
+    assert (report.evidence.n_duplicate_spans, report.evidence.n_unfinished_spans) == (2, 0)
+    assert (report.request, report.stages) == ((once := analyse([Trace("1", FINE)])).request, once.stages)
+
+
+def test_children_stay_with_the_span_of_their_parents_id_that_can_be_measured():
+    """A retry under the same id, or whatever else: what has no end is no reason to lose the request."""
+    broken = FINE[0]._replace(name="another", start_ns=FINE[0].start_ns - 5, end_ns=None)
+
+    report = analyse([Trace("1", [broken, *FINE])])
+
+    assert (report.evidence.n_same_id_spans, report.evidence.n_partial_traces) == (2, 0)
+    assert [row.stage for row in report.stages if row.critical_path_ns] == ["tool"]

@@ -7,6 +7,10 @@ import json
 import pytest
 
 from hotspan.analysis import analyse, load
+from hotspan.exporters.reports import waterfall
+from hotspan.exporters.reports.choose import choose
+from hotspan.exporters.reports.json import render_request
+from hotspan.exporters.reports.screen import Screen
 
 START = 1_700_000_000_000_000_000
 
@@ -50,3 +54,26 @@ def test_it_is_counted_and_in_no_percentile(tmp_path, start, end, counted):
     (row,) = [row for row in report.stages if row.stage == "retrieval"]
     assert (row.n_calls, row.duration_ns.n, row.duration_ns.max) == (1, 1, 20)
     assert report.request.duration_ns.max == 100
+
+
+def test_show_names_what_it_does_not_draw(tmp_path):
+    """An unfinished span is shown as one, by its name; one of another request is not."""
+    spans = [
+        _span(1, START, str(START + 100)),
+        _span(2, START + 10, "0", 1),
+        _span(3, START + 50, str(START + 40), 2),
+        _span(4, START + 20, str(START + 30), 2),
+        _span(5, START, str(START + 50)),
+        _span(6, START + 10, "0", 5),
+    ]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+
+    view = choose(load(path))
+    text = waterfall.render(view, Screen())
+
+    assert [shown.span.span_id for shown in view.spans] == [f"{number:016x}" for number in (1, 4)]
+    assert "! 1 unfinished span, not drawn: search\n" in text
+    assert "! 1 span with an impossible time, not drawn: search\n" in text
+    found = {span["span_id"][-1]: span["reason"] for span in json.loads(render_request(view))["left_out"]}
+    assert found == {"2": "unfinished", "3": "invalid"}
