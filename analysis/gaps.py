@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES: Final = 4
 _MOST_LETTERS: Final = 30
+_NUMBER: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of a run, in its name: CrewAI's
 _SEARCHES: Final = frozenset({semconv.RETRIEVAL, semconv.RERANK})
 _FIRST: Final = frozenset({semconv.TTFB_NS, semconv.TTFT_NS, semconv.FIRST_CHUNK_NS})
 
@@ -51,7 +53,7 @@ class Gaps:
         self.n_hiding += sum(semconv.HIDDEN_CALLS in span.attributes for span in tree.spans)
         for index in calls.guessed:
             if len(self._names) < _MOST_NAMES:
-                self._names[tree.spans[index].name[:_MOST_LETTERS]] = None
+                self._names[_NUMBER.sub("…", tree.spans[index].name)[:_MOST_LETTERS]] = None
 
     def add_stages(self, calls: Calls, n_traces: int) -> None:
         """Take in the stages of traces that have the same."""

@@ -27,17 +27,22 @@ def with_consumers(spans: list[SpanRecord]) -> list[SpanRecord]:
         parser       |----------------|     began while the answer came, and ended with it
 
     LangChain writes its parsers beside the call, and they end last: the request would seem to have waited for
-    them, and not for the model.  What they do after the call's end is their parent's.
+    them, and not for the model.  What they do after the call's end is the time of the span around it, also of
+    those that are written below the call.
     """
+    index_of = {span.span_id: index for index, span in enumerate(spans)}
     siblings: dict[str, list[int]] = {}
     for index, span in enumerate(spans):
         if span.parent_id is not None and span.end_ns is not None:
             siblings.setdefault(span.parent_id, []).append(index)
-    for group in siblings.values():
-        if len(group) > 1 and _any_overlap(spans, group):
-            for index, call in _consumers(spans, group, siblings.keys()):
-                end_ns = min(_end(spans[index]), _end(spans[call]))
-                spans[index] = spans[index]._replace(parent_id=spans[call].span_id, end_ns=end_ns)
+    for parent_id, group in siblings.items():
+        parent = index_of.get(parent_id)
+        found = [] if parent is None else list(_late_readers(spans, group, parent, siblings.keys()))
+        if not found and len(group) > 1 and _any_overlap(spans, group):
+            found = list(_consumers(spans, group, siblings.keys()))
+        for index, call in found:
+            end_ns = min(_end(spans[index]), _end(spans[call]))
+            spans[index] = spans[index]._replace(parent_id=spans[call].span_id, end_ns=end_ns)
     return spans
 
 
@@ -62,6 +67,18 @@ def _consumers(
         call = next((i for i in nearby if _reads(span, spans[i])), None)
         if call is not None:
             yield index, call
+
+
+def _late_readers(
+    spans: Sequence[SpanRecord], group: Sequence[int], call: int, parents: Collection[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield each span of a group below a call that reads its stream and ends a little after it, and the call."""
+    late = [index for index in group if _end(spans[index]) > _end(spans[call])]
+    if late and read(spans[call]).stage == semconv.GENERATION:
+        for index in late:
+            span = spans[index]
+            if span.span_id not in parents and _reads(span, spans[call]) and read(span).stage is None:
+                yield index, call
 
 
 def _reads(span: SpanRecord, call: SpanRecord) -> bool:

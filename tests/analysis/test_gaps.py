@@ -23,6 +23,16 @@ def test_guesses_are_counted_and_named():
     assert found == (f"stages guessed from the name or address of a span: 1 ({name[:30]!r})",)
 
 
+def test_the_number_of_a_run_is_left_out_of_its_name():
+    """CrewAI names each run of a flow after its id: one name is enough for all."""
+    names = [f"Flow_2e7772bb-72e1-475b-bbd3-a5c37cc5255{number}.retrieve" for number in range(3)]
+    steps = [(name, 10 * at, 10 * at + 10, "ask") for at, name in enumerate(names)]
+
+    found = warnings(("ask", 0, 100), *steps, ("m", 50, 90, "ask"), m={OPERATION: "chat"})
+
+    assert found == ("stages guessed from the name or address of a span: 3 ('Flow_….retrieve')",)
+
+
 def test_agents_without_model_calls_are_a_gap():
     """AutoGen leaves the model calls to others: without them the time looks like nobody's."""
     found = warnings(

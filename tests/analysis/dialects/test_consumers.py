@@ -75,6 +75,16 @@ def test_what_only_reads_a_stream(start, end, said, scope, parent):
     assert found.end_ns == min(end, 200 if parent == "chat" else end) * MS
 
 
+def test_a_reader_below_the_call_is_not_late():
+    """MLflow writes LangChain's parser below the model's call, and it ends after it."""
+    trace = trace_of(
+        ("rag", 0, 210), ("chat", 20, 200, "rag"), ("parser", 30, 202, "chat"), ("upper", 31, 203, "chat")
+    )
+    report = hotspan.analyse([trace])
+
+    assert (report.evidence.n_late_spans, report.unattributed.critical_path_ns) == (0, 30 * MS)
+
+
 def test_what_has_spans_of_its_own_does_more_than_read():
     """It stays where it was."""
     trace = trace_of(
