@@ -72,7 +72,7 @@ def _consumers(
 def _late_readers(
     spans: Sequence[SpanRecord], group: Sequence[int], call: int, parents: Collection[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield each span of a group below a call that reads its stream and ends a little after it, and the call."""
+    """Yield each span of a group below a call that reads its stream and ends a bit after it, and the call."""
     late = [index for index in group if _end(spans[index]) > _end(spans[call])]
     if late and read(spans[call]).stage == semconv.GENERATION:
         for index in late:
