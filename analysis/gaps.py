@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.dialects.failures import has_exception
 from hotspan.analysis.dialects.first_token import is_unbelievable
 from hotspan.tracer import semconv
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from hotspan.analysis.calls import Calls
     from hotspan.analysis.tree import Tree
+    from hotspan.tracer.record import SpanRecord
 
 _MOST_NAMES: Final = 4
 _MOST_LETTERS: Final = 30
@@ -28,10 +31,12 @@ class Gaps:
 
     n_guessed: int = 0
     n_agents: int = 0
+    n_idle_agents: int = 0  # below whose spans no model call lies
     n_model_spans: int = 0
     n_alone: int = 0  # traces that are one model call
     n_hiding: int = 0  # spans that calls were written onto which have no spans
     n_searches: int = 0  # traces that retrieve or rerank, and call no model
+    n_exceptions: int = 0  # other writers' calls that recorded one, and say no failure
     n_cut_short: int = 0  # model calls whose span ended before their first chunk
     n_unbelieved: int = 0  # model spans whose first token is said to have come after their end
     _names: dict[str, None] = field(default_factory=dict)  # of guessed spans, the first few
@@ -43,6 +48,10 @@ class Gaps:
         self.n_unbelieved += sum(
             stage == semconv.GENERATION and _FIRST.isdisjoint(span.attributes) and is_unbelievable(span)
             for stage, span in zip(calls.stages, tree.spans, strict=True)
+        )
+        self.n_exceptions += sum(
+            bool(span.events) and calls.is_call(index) and _survived(span)
+            for index, span in enumerate(tree.spans)
         )
         cut_short = {
             top
@@ -59,6 +68,8 @@ class Gaps:
         """Take in the stages of traces that have the same."""
         stages = [stage for index, stage in enumerate(calls.stages) if calls.is_call(index)]
         self.n_agents += stages.count(semconv.AGENT) * n_traces
+        if semconv.AGENT in stages:
+            self.n_idle_agents += _n_idle_agents(calls) * n_traces
         n_model_spans = calls.stages.count(semconv.GENERATION)
         self.n_model_spans += n_model_spans * n_traces
         self.n_alone += (stages == [semconv.GENERATION]) * n_traces
@@ -73,6 +84,11 @@ class Gaps:
             yield (
                 f"model calls whose first token came after their end, by what the spans say: "
                 f"{self.n_unbelieved}; it is not believed, and they have none"
+            )
+        if self.n_exceptions:
+            yield (
+                f"calls that recorded an exception and do not say that they failed: {self.n_exceptions}; "
+                "they are counted as successes"
             )
         if self.n_cut_short:
             yield (
@@ -92,8 +108,32 @@ class Gaps:
                 "that retrieve and call no model: what one question did lies in several traces, which are a "
                 "request each; put a span around it"
             )
+        if self.n_idle_agents and self.n_model_spans:
+            yield (
+                f"agent runs in which no model call lies, out of {self.n_agents}: {self.n_idle_agents}; their spans "
+                "ended before their calls or do not hold them: their durations are too short, or calls are missing"
+            )
         if self.n_agents and not self.n_model_spans:
             yield (
                 f"agent runs without a single model call: {self.n_agents}; nothing wrote spans of the calls, "
                 "and their time is unattributed: instrument the model's client, too"
             )
+
+
+def _survived(span: SpanRecord) -> bool:
+    """Return whether another writer's span recorded an exception, and says that all went well."""
+    return span.scope.name != semconv.SCOPE_NAME and has_exception(span) and outcome_of(span) == "ok"
+
+
+def _n_idle_agents(calls: Calls) -> int:
+    inner = {child for children in calls.staged_children for child in children}
+    order = [index for index, stage in enumerate(calls.stages) if stage is not None and index not in inner]
+    for index in order:
+        order.extend(calls.staged_children[index])
+    holds = [stage == semconv.GENERATION for stage in calls.stages]
+    for index in reversed(order):
+        holds[index] = holds[index] or any(holds[child] for child in calls.staged_children[index])
+    return sum(
+        stage == semconv.AGENT and calls.is_call(index) and not holds[index]
+        for index, stage in enumerate(calls.stages)
+    )

@@ -34,7 +34,7 @@ def has_failed(span: SpanRecord) -> bool:
         return True
     if attributes.get(semconv.TASK_STATUS) == "failure":
         return True
-    if not any(event.name == semconv.EXCEPTION_EVENT for event in span.events):
+    if not has_exception(span):
         return False
     dialect = dialect_of(span)
     return dialect is not None and dialect.has_failed_with_event
@@ -48,7 +48,12 @@ def makes_no_call(span: SpanRecord) -> bool:
     dialect = dialect_of(span)
     if dialect is None or not dialect.answers_always or span.status == "error":
         return False
-    return not has_answer(span)
+    return not has_answer(span) and not has_exception(span)
+
+
+def has_exception(span: SpanRecord) -> bool:
+    """Return whether a span recorded an exception, which may have been handled."""
+    return any(event.name == semconv.EXCEPTION_EVENT for event in span.events)
 
 
 def has_answer(span: SpanRecord) -> bool:

@@ -35,6 +35,7 @@ _LEAST_NS: Final = _NS_PER_MS  # no model answers sooner: a number that would be
 _LONGEST_NS: Final = 1 << 55  # a year
 _ROUNDING_NS: Final = _NS_PER_MS  # a first token may be rounded to behind the end of its call
 _MOMENTS: Final = ((semconv.LANGFUSE_FIRST_CHUNK, semconv.FIRST_CHUNK_NS),)
+FIRST_KEYS: Final = (*(key for key, *_ in _DURATIONS), *(key for key, _ in _MOMENTS))
 _TOKEN_EVENTS: Final = frozenset({"first_token"})  # of our readers, where a file holds the chunks
 _STREAM_FLAGS: Final = (semconv.REQUEST_STREAM, semconv.IS_STREAM, semconv.IS_STREAMING)
 _NO: Final = (False, "False", "false")

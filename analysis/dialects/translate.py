@@ -7,8 +7,9 @@ writer ended too early and finished in a second span, and for what was put besid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from hotspan.analysis.dialects.added import MEASURED, WITH_FIGURES, has_more
 from hotspan.analysis.dialects.attempts import with_attempts
 from hotspan.analysis.dialects.consumers import with_consumers
 from hotspan.analysis.dialects.continued import until_last_chunk, with_endings
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
     from hotspan.tracer.record import SpanRecord
 
-# Where one of our own stamps is, no other writer's is asked.
-_MEASURED: Final = frozenset({semconv.TTFB_NS, semconv.TTFT_NS, semconv.FIRST_CHUNK_NS})
-_WITH_FIGURES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
-
 
 def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     """Return the spans of one trace with what their writers say under our keys, in the same order.
@@ -43,7 +40,7 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     Returns:
         The same sequence where every span is Hotspan's own or says nothing that needs a word of ours.
     """
-    if all(_is_own(span) for span in spans):
+    if all(_is_own(span) and not has_more(span) for span in spans):
         return spans
     translated = [_translated(span) for span in with_raw_requests(with_writers(list(spans)))]
     if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
@@ -58,21 +55,21 @@ def _is_own(span: SpanRecord) -> bool:
 
 
 def _translated(span: SpanRecord) -> SpanRecord:
-    if _is_own(span):
+    if _is_own(span) and not has_more(span):
         return span
     if (outcome := outcome_in(span)) is not None:
         span = span._replace(status="unset", attributes={**span.attributes, semconv.OUTCOME: outcome})
     elif semconv.STAGE not in span.attributes and has_failed(span):
         span = span._replace(status="error")
     stage = read(span).stage
-    if stage not in _WITH_FIGURES:
+    if stage not in WITH_FIGURES:
         return span
     if stage == semconv.GENERATION:
         span = until_last_chunk(span)
     found: dict[str, int | str] = dict(usage_of(span.attributes))
     if (model := model_of(span.attributes)) is not None:
         found[semconv.REQUEST_MODEL] = model
-    if _MEASURED.isdisjoint(span.attributes):
+    if MEASURED.isdisjoint(span.attributes):
         for key, ns in first_of(span):
             found.setdefault(key, ns)
     said = {**span.attributes, **found} if found else span.attributes

@@ -55,6 +55,7 @@ _MODELS: Final = (
 )
 
 
+USAGE_KEYS: Final = (*(other for _, others in _NUMBERS for other in others), *_JSON_KEYS, *_MODELS)
 USAGE: Final = frozenset(key for key, _ in _NUMBERS)  # ours, each for one count
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hotspan.analysis import analyse
-from hotspan.tracer.record import Event, Trace
+from hotspan.tracer.record import Event, Scope, Trace
 from hotspan.tracer.testing import build_trace
 
 OPERATION = "gen_ai.operation.name"
@@ -70,6 +70,29 @@ def test_calls_that_end_before_their_first_chunk_are_counted_once():
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "scope", "is_said"),
+    [
+        pytest.param("unset", "app", True, id="no-word-of-a-failure"),
+        pytest.param("error", "app", False, id="a-failure"),
+        pytest.param("unset", "hotspan", False, id="ours-that-knows"),
+    ],
+)
+def test_exceptions_of_calls_that_say_no_failure_are_counted(status, scope, is_said):
+    """A collector may have lost the status; else the exception was handled."""
+    trace = build_trace(("r", 0, 100), ("m", 0, 50, "r"), attributes={"m": {OPERATION: "execute_tool"}})
+    happened = Event("exception", 20, {"exception.type": "TimeoutError"})
+    spans = [
+        span._replace(events=(happened,), status=status, scope=Scope(scope)) if span.name == "m" else span
+        for span in trace.spans
+    ]
+    found = analyse([Trace("1", spans)]).evidence.warnings
+
+    assert (
+        any("recorded an exception and do not say that they failed: 1;" in said for said in found) is is_said
+    )
+
+
 def test_first_tokens_after_the_end_of_their_call_are_counted():
     """A reader who misses the figure is told why it is not there."""
     said = {OPERATION: "chat", "ttft_ms": 1e9}
@@ -111,3 +134,22 @@ def test_questions_in_pieces_are_a_gap(n_searches, n_answers, is_said):
     found = analyse(traces).evidence.warnings
 
     assert any(f"one model call and nothing else: {n_answers}" in warning for warning in found) is is_said
+
+
+def test_agents_whose_calls_lie_beside_them_are_counted():
+    """An instrumentation that ends the agent's span when its stream is made, or does not make it current."""
+    run = {OPERATION: "invoke_agent"}
+    found = warnings(
+        ("ask", 0, 100),
+        ("a", 0, 1, "ask"),
+        ("m", 1, 90, "ask"),
+        ("b", 90, 100, "ask"),
+        ("m2", 90, 99, "b"),
+        a=run,
+        b=run,
+        m={OPERATION: "chat"},
+        m2={OPERATION: "chat"},
+    )
+
+    assert len(found) == 1
+    assert found[0].startswith("agent runs in which no model call lies, out of 2: 1;")

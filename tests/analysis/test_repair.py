@@ -7,7 +7,7 @@ import pytest
 from hotspan.analysis.critical_path import critical_path
 from hotspan.analysis.repair import repair
 from hotspan.tracer import semconv
-from hotspan.tracer.record import SpanRecord, Trace
+from hotspan.tracer.record import Scope, SpanRecord, Trace
 from hotspan.tracer.testing import build_trace
 
 
@@ -56,7 +56,8 @@ def test_a_server_that_waits_for_its_client_to_hang_up_holds_nothing_up(event):
         attributes={"receive": {"asgi.event.type": event}},
         stages={"chat": "generation"},
     )
-    tree, repairs = repair(trace)
+    served = [span._replace(scope=Scope("asgi")) if span.name == "receive" else span for span in trace.spans]
+    tree, repairs = repair(Trace("1", served))
 
     assert [(tree.spans[s.span].name, s.start_ns, s.end_ns) for s in critical_path(tree, 0)] == [
         ("r", 0, 10),
