@@ -122,16 +122,15 @@ def view(root: Root, why: str) -> RequestView:
 
 def _left_out(trace: Trace, root: SpanRecord) -> Iterator[SpanRecord]:
     """Yield the spans below the root that have no end, or an impossible one."""
-    spans = distinct(trace.spans)
-    parents = {span.span_id: span.parent_id for span in spans}
-    for span in spans:
-        above, seen = span.parent_id, {span.span_id}
-        while not is_valid(span) and above is not None and above not in seen:
-            if above == root.span_id:
-                yield span
-                break
-            seen.add(above)
-            above = parents.get(above)
+    children: dict[str, list[SpanRecord]] = {}
+    for span in distinct(trace.spans):
+        if span.parent_id is not None:
+            children.setdefault(span.parent_id, []).append(span)
+    waiting = children.pop(root.span_id, [])
+    for span in waiting:  # grows while it is read; of a loop every span is taken once
+        if not is_valid(span):
+            yield span
+        waiting.extend(children.pop(span.span_id, ()))
 
 
 def _path(tree: Tree, calls: Calls, root: int, segments: Sequence[Segment]) -> Iterator[PathSegment]:
