@@ -313,6 +313,13 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         stamps_first_chunk=True,
     ),
     Dialect(
+        "OpenLIT: LlamaIndex",
+        scopes=("openlit.instrumentation.llamaindex",),
+        # `retrieval` on a whole query, `chat` on what prepares the model call.
+        rules=(Rule(NOTHING, re.compile(r"^(?:retrieval query_engine|chat response)_")),),
+        stamps_first_chunk=True,
+    ),
+    Dialect(
         "OpenLIT: OpenAI Agents",
         scopes=("openlit.instrumentation.openai_agents",),
         # The SDK's task and turns, too.

@@ -181,3 +181,20 @@ def test_openlit_calls_the_agents_sdks_task_and_turns_agents_without_a_name():
     )
 
     assert found == {"request": (1, 0), "agent": (1, 0), "generation": (2, 0)}
+
+
+def test_openlits_query_of_llamaindex_is_no_retrieval_and_its_synthesis_no_model_call():
+    """The model call is written by its client, in a trace of its own where it streams."""
+    found = counted(
+        "openlit.instrumentation.llamaindex",
+        ("retrieval query_engine_query", 0, 30),
+        ("retrieval retriever_retrieve", 0, 20, "retrieval query_engine_query"),
+        ("chat response_synthesize", 20, 30, "retrieval query_engine_query"),
+        **{
+            "retrieval query_engine_query": {OPERATION: "retrieval"},
+            "retrieval retriever_retrieve": {OPERATION: "retrieval"},
+            "chat response_synthesize": CHAT,
+        },
+    )
+
+    assert found == {"request": (1, 0), "retrieval": (1, 0)}
