@@ -77,8 +77,10 @@ def _is_copy(coarse: SpanRecord, fine: SpanRecord) -> bool:
     if (coarse.end_ns is None) != (fine.end_ns is None):
         return coarse.start_ns == fine.start_ns  # written when it began, and again when it had ended
     unit = _unit_ns(coarse)
-    apart = abs(coarse.start_ns - fine.start_ns), abs((coarse.end_ns or 0) - (fine.end_ns or 0))
-    return max(apart) < unit
+    if abs(coarse.start_ns - fine.start_ns) >= unit:
+        return False
+    # Jaeger's format keeps no end, but a duration, and start and duration are both cut.
+    return abs((coarse.end_ns or 0) - (fine.end_ns or 0)) < 2 * unit - 1
 
 
 def _clean_ids(span: SpanRecord) -> SpanRecord:

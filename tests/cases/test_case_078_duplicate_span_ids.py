@@ -86,6 +86,20 @@ def test_a_run_in_two_formats_is_one_run(unit, up, is_finer_first):
     assert (report.request, report.stages) == ((once := analyse([Trace("1", FINE)])).request, once.stages)
 
 
+def test_a_format_that_cuts_the_start_and_the_duration_is_another_of_the_same_run():
+    """Jaeger's: the end may then lie nearly two microseconds before the true one."""
+    fine = FINE[1]._replace(
+        end_ns=FINE[1].start_ns + 5_500
+    )  # from …678 to …178, which is cut to …000 and …000
+    start_ns, duration_ns = (value // 1_000 * 1_000 for value in (fine.start_ns, fine.duration_ns))
+    cut = fine._replace(start_ns=start_ns, end_ns=start_ns + duration_ns, kind="unspecified")
+
+    report = analyse([Trace("1", [FINE[0], cut, fine])])
+
+    assert (fine.end_ns or 0) - (cut.end_ns or 0) > 1_000
+    assert (report.evidence.n_duplicate_spans, report.evidence.n_same_id_spans) == (1, 0)
+
+
 def test_copies_with_other_attributes_are_one_span():
     """Formats write a span's attributes in their own ways: the one that says more stays."""
     more = FINE[1]._replace(attributes={**FINE[1].attributes, "top_k": 3}, kind="unspecified")
