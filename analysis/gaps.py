@@ -110,8 +110,9 @@ class Gaps:
             )
         if self.n_idle_agents and self.n_model_spans:
             yield (
-                f"agent runs in which no model call lies, out of {self.n_agents}: {self.n_idle_agents}; their spans "
-                "ended before their calls or do not hold them: their durations are too short, or calls are missing"
+                f"agent runs in which no model call lies, out of {self.n_agents}: {self.n_idle_agents}; their "
+                "spans ended before their calls or do not hold them: their durations are too short, or calls "
+                "are missing"
             )
         if self.n_agents and not self.n_model_spans:
             yield (
