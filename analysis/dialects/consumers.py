@@ -82,10 +82,14 @@ def _late_readers(
 
 
 def _reads(span: SpanRecord, call: SpanRecord) -> bool:
-    """Return whether a span by the same writer began within the call, and ended nearly with it."""
+    """Return whether a span by the same writer began within the call, and ended nearly with it.
+
+    Who wrote a stage down by hand knows what lies in it.
+    """
     near = min(_NEAR_NS, max(_AT_LEAST_NS, (_end(call) - call.start_ns) * _NEAR_RATIO))
     return (
         span.scope.name == call.scope.name
+        and semconv.STAGE not in call.attributes
         and call.start_ns <= span.start_ns < _end(call)
         and abs(_end(span) - _end(call)) <= near
     )

@@ -95,6 +95,16 @@ def test_what_has_spans_of_its_own_does_more_than_read():
     assert {span.name: span.parent_id for span in translate(trace.spans)} == before
 
 
+def test_a_stage_by_hand_holds_what_it_says():
+    """Beside Hotspan's own stages nothing is moved."""
+    said = CHAT | {"hotspan.stage": "generation"}
+    trace = trace_of(
+        ("rag", 0, 300), ("chat", 20, 200, "rag"), ("x", 30, 202, "rag"), attributes={"chat": said}
+    )
+
+    assert [span.parent_id for span in translate(trace.spans)] == [span.parent_id for span in trace.spans]
+
+
 def test_each_of_two_streams_has_its_reader():
     """Two chains in parallel: the call that ended with it is the one that was read."""
     trace = trace_of(
