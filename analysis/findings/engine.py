@@ -40,8 +40,8 @@ def cache_full(report: Report) -> Iterator[Finding]:
                         "samples_without_waiting": waiting.n_samples - waiting.n_above_zero,
                     },
                 },
-                "Give the cache more memory (--gpu-memory-utilization, a quantised cache), shorten prompts "
-                "and answers, or add a replica.",
+                "Give the cache more memory (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static; "
+                "a quantised cache), shorten prompts and answers, or add a replica.",
             )
 
 
@@ -61,7 +61,8 @@ def preemptions(report: Report) -> Iterator[Finding]:
                     "kv_cache_max_ratio": None if cache is None else cache.max,
                     "against": {"finished_requests": n_requests},
                 },
-                "Let fewer requests run at once (--max-num-seqs), or give the KV cache more memory.",
+                "Let fewer requests run at once (vLLM: --max-num-seqs, SGLang: --max-running-requests), or "
+                "give the KV cache more memory.",
             )
 
 
@@ -90,8 +91,9 @@ def idle_gpu(report: Report) -> Iterator[Finding]:
                         "samples_without_waiting": waiting.n_samples - waiting.n_above_zero,
                     },
                 },
-                "Raise the number of requests that may run at once (--max-num-seqs), and look at the CPU of "
-                "the server: tokenizer, scheduler and HTTP front end share it.",
+                "Raise the number of requests that may run at once (vLLM: --max-num-seqs, SGLang: "
+                "--max-running-requests), and look at the CPU of the server: tokenizer, scheduler and HTTP "
+                "front end share it.",
             )
 
 

@@ -61,7 +61,7 @@ def rate_limited(report: Report) -> Iterator[Finding]:
         _LIMITED,
         "rate-limited",
         "refused with 429: more was sent than the limit allows",
-        "Send fewer calls at once, ask for a higher limit, or spread the calls over several keys.",
+        "Send fewer calls at once, wait as long as the answer says (Retry-After), or ask for a higher limit.",
     )
 
 

@@ -48,7 +48,8 @@ def queue(report: Report) -> Iterator[Finding]:
                 "mean_wait_for_first_token_ms": milliseconds(own_ns / of_wait),
             },
         },
-        "Send fewer calls at once, raise the engine's --max-num-seqs if memory allows, or add a replica.",
+        "Send fewer calls at once, let the engine run more of them if memory allows (vLLM: --max-num-seqs, "
+        "SGLang: --max-running-requests), or add a replica.",
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hotspan.analysis.findings.figures import MUCH, WORTHWHILE, milliseconds, printed
 from hotspan.analysis.model import Finding, Report
 from hotspan.analysis.words import percent, significant
+from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,10 +37,31 @@ def unattributed(report: Report) -> Iterator[Finding]:
                 "against": {
                     "stages_ratio": 1 - whole,
                     "overlapped_by_calls_ratio": overlapped or None,
+                    "calls_beside_it_ratio": _beside(report, whole_ns / whole, 1 - whole),
                 },
             },
-            "Wrap the code between the stages: with hotspan.stage('name'): …",
+            _what_hides_time(report),
         )
+
+
+def _beside(report: Report, all_ns: float, on_path: float) -> float | None:
+    """Return for how much of the requests the busiest stage ran, where that is more than is on the path."""
+    walls = [row.wall_ns or 0 for row in report.stages if row.critical_path_ns is not None]
+    ratio = max(walls, default=0) / all_ns
+    return ratio if ratio > on_path + _HIGH_UNATTRIBUTED else None
+
+
+def _what_hides_time(report: Report) -> str:
+    """Return the next step: what is wrong with the spans themselves, before more of them are asked for."""
+    evidence = report.evidence
+    stages = {row.stage for row in report.stages}
+    if evidence.n_early_spans:
+        return "Spans lie outside of their parents, and their time in no stage: try --skew-adjust first."
+    if evidence.n_unfinished_spans or evidence.n_invalid_spans:
+        return "Spans without a usable time are in no stage: hotspan show names them. Let them end."
+    if semconv.AGENT in stages and semconv.GENERATION not in stages:
+        return "Nothing wrote the agents' model calls: instrument the model's client, too."
+    return "Wrap the code between the stages: with hotspan.stage('name'): …"
 
 
 def cold_start(report: Report) -> Iterator[Finding]:

@@ -41,7 +41,8 @@ def requests_failed(report: Report) -> Iterator[Finding]:
                 "error_ratio": request.error_ratio,
                 "against": {"requests": request.n},
             },
-            "Look at one: hotspan show FILE, and repair the cause before judging the latency.",
+            "See how far they came: hotspan report --where request.outcome=error FILE. Repair the cause "
+            "before judging the latency.",
         )
 
 

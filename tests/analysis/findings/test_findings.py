@@ -79,6 +79,13 @@ def test_lost_spans_spoil_every_figure(n_lost, severities):
     ]
 
 
+def test_spans_that_could_not_be_read_are_not_lost():
+    """They were written: what is wrong is the writer, and the evidence says it."""
+    evidence = Evidence(n_spans=100, n_invalid_spans=50, n_unfinished_spans=10, n_orphan_spans=5)
+
+    assert findings(_report(evidence=evidence)) == ()
+
+
 def test_a_stream_in_one_piece_blames_no_proxy_when_the_engine_decoded_over_time():
     """The engine's own figures are given, CPU is checked first; without them every cause is a possibility."""
     blind = replace(_phases(), n_buffered=4)
