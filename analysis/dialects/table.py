@@ -11,6 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.dialects import kinds
+from hotspan.analysis.dialects.langchain import (
+    IN_GRAPH,
+    MADE_BY_CREATE_AGENT,
+    agents_by_keys,
+    agents_by_metadata,
+)
 from hotspan.analysis.dialects.rules import NOTHING, VAGUE, Dialect, Rule
 from hotspan.tracer import semconv
 from hotspan.tracer.semconv import (
@@ -29,22 +35,9 @@ if TYPE_CHECKING:
 
 _CHAIN: Final = (semconv.OPENINFERENCE_KIND, re.compile("^CHAIN$"))
 _AGENT: Final = (semconv.OPENINFERENCE_KIND, re.compile("^AGENT$"))
-_IN_GRAPH: Final = re.compile('"langgraph_node"')
-# A graph: outermost, or a node of another one, whose own nodes have longer places than it has.
-_GRAPH: Final = re.compile(
-    r'^(?!.*"langgraph_node").*"ls_integration": ?"langgraph"'
-    r'|"langgraph_checkpoint_ns": ?"([^"]+)".*"checkpoint_ns": ?"\1"',
-    re.DOTALL,
-)
 # `FunctionAgent.run`, `Agent.run`: the run of an agent, not one of its steps or helpers.
 _RUN_OF_AGENT: Final = re.compile(
     r"^\w*Agent(?:Workflow|Executor|Runner)?\.a?(?:run|chat|invoke|stream|forward|stream_chat|__call__)$"
-)
-# LangChain's agents are chains; what tells is the metadata of the chain that is no node of its own graph.
-_MADE_BY_CREATE_AGENT: Final = re.compile('^"?langchain_create_agent"?$')
-_METADATA_OF_CREATE_AGENT: Final = (
-    semconv.OPENINFERENCE_METADATA,
-    re.compile(r'^(?!.*"langgraph_node").*"ls_integration": ?"langchain_create_agent"', re.DOTALL),
 )
 _ANY: Final = re.compile("")
 _LLM: Final = ((semconv.OPENINFERENCE_KIND, re.compile("^LLM$")), (semconv.OPENINFERENCE_MODEL, _ANY))
@@ -63,13 +56,9 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         name="OpenInference: LangChain",
         scopes=(f"{semconv.OPENINFERENCE_SCOPE}.langchain",),
         rules=(
-            Rule(
-                AGENT,
-                having=(_CHAIN, _METADATA_OF_CREATE_AGENT),
-            ),
+            *agents_by_metadata(_CHAIN),
             # AGENT is said of every name with "agent" in it: of a graph's node that asks the model once, too.
-            Rule(AGENT, having=(_AGENT, (semconv.OPENINFERENCE_METADATA, _IN_GRAPH)), is_guess=True),
-            Rule(AGENT, having=(_CHAIN, (semconv.OPENINFERENCE_METADATA, _GRAPH)), is_guess=True),
+            Rule(AGENT, having=(_AGENT, IN_GRAPH), is_guess=True),
         ),
     ),
     _OPENINFERENCE._replace(
@@ -167,7 +156,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
             Rule(
                 AGENT,
                 re.compile(r"\.workflow$"),
-                having=((semconv.TRACELOOP_INTEGRATION, _MADE_BY_CREATE_AGENT),),
+                having=((semconv.TRACELOOP_INTEGRATION, MADE_BY_CREATE_AGENT),),
             ),
             Rule(AGENT, re.compile(r"^invoke_agent\b"), is_guess=True),  # every graph, a RAG one too
             # Every outermost chain says `invoke_agent`, a plain RAG chain too.
@@ -196,15 +185,10 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         "LangSmith",
         scopes=("langsmith",),
         markers=(semconv.LANGSMITH_KIND,),
-        rules=(
-            Rule(
-                AGENT,
-                having=(
-                    (semconv.LANGSMITH_KIND, re.compile("^chain$")),
-                    (semconv.LANGSMITH_INTEGRATION, _MADE_BY_CREATE_AGENT),
-                ),
-                lacking=(semconv.LANGSMITH_NODE,),
-            ),
+        rules=agents_by_keys(
+            (semconv.LANGSMITH_KIND, re.compile("^chain$")),
+            semconv.LANGSMITH_INTEGRATION,
+            semconv.LANGSMITH_NODE,
         ),
         has_failed_with_event=True,
         kinds=(kinds.LANGSMITH,),  # its operation is `chat` on prompts and `embeddings` on retrievers
@@ -213,27 +197,17 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         "Langfuse",
         scopes=("langfuse-sdk",),
         markers=(semconv.LANGFUSE_TYPE,),
-        rules=(
-            Rule(
-                AGENT,
-                having=(
-                    (semconv.LANGFUSE_TYPE, re.compile("^chain$")),
-                    (semconv.LANGFUSE_INTEGRATION, _MADE_BY_CREATE_AGENT),
-                ),
-                lacking=(semconv.LANGFUSE_NODE,),
-            ),
+        rules=agents_by_keys(
+            (semconv.LANGFUSE_TYPE, re.compile("^chain$")),
+            semconv.LANGFUSE_INTEGRATION,
+            semconv.LANGFUSE_NODE,
         ),
     ),
     Dialect(
         "MLflow",
         scopes=("mlflow",),
         markers=(semconv.MLFLOW_TYPE,),
-        rules=(
-            Rule(
-                AGENT,
-                having=((semconv.MLFLOW_TYPE, re.compile('^"?CHAIN"?$')), _METADATA_OF_CREATE_AGENT),
-            ),
-        ),
+        rules=agents_by_metadata((semconv.MLFLOW_TYPE, re.compile('^"?CHAIN"?$'))),
     ),
     Dialect(
         "NeMo Agent Toolkit",

@@ -246,11 +246,48 @@ def test_in_a_file_without_scopes_an_attribute_tells_the_writer(attributes, name
     assert read(span("", name, attributes)) == (stage, False)
 
 
-def test_a_graph_that_is_written_as_an_agent_may_be_one():
-    """OpenLLMetry says it of every LangGraph graph: what is around it has to agree."""
-    graph = span("opentelemetry.instrumentation.langchain", "invoke_agent g", {OPERATION: "invoke_agent"})
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        ("opentelemetry.instrumentation.langchain", {OPERATION: "invoke_agent"}),
+        ("langfuse-sdk", {LANGFUSE: "chain", f"{METADATA}.ls_integration": '"langgraph"'}),
+        ("mlflow.tracing.provider", {MLFLOW: '"CHAIN"', "metadata": '{"ls_integration": "langgraph"}'}),
+        ("langsmith", {LANGSMITH: "chain", "langsmith.metadata.ls_integration": "langgraph"}),
+    ],
+)
+def test_a_graph_may_be_an_agent(scope, said):
+    """LangGraph's graphs are agents or not: what is around them has to agree, whoever wrote them."""
+    assert read(span(scope, "invoke_agent g", said)) == ("agent", True)
 
-    assert read(graph) == ("agent", True)
+
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        (
+            "langfuse-sdk",
+            {
+                LANGFUSE: "chain",
+                f"{METADATA}.ls_integration": '"langgraph"',
+                f"{METADATA}.langgraph_node": '"tools"',
+            },
+        ),
+        (
+            "mlflow.tracing.provider",
+            {MLFLOW: '"CHAIN"', "metadata": '{"ls_integration": "langgraph", "langgraph_node": "tools"}'},
+        ),
+        (
+            "langsmith",
+            {
+                LANGSMITH: "chain",
+                "langsmith.metadata.ls_integration": "langgraph",
+                "langsmith.metadata.langgraph_node": "tools",
+            },
+        ),
+    ],
+)
+def test_a_node_of_a_graph_is_none(scope, said):
+    """The metadata are those of the graph, and name the node."""
+    assert read(span(scope, "tools", said)) == (None, False)
 
 
 def test_a_longer_beginning_of_a_scope_wins():
