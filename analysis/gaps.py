@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.classify import outcome_of
+from hotspan.analysis.dialects import makes_no_call, read
 from hotspan.analysis.dialects.failures import has_exception
 from hotspan.analysis.dialects.first_token import is_unbelievable
 from hotspan.tracer import semconv
@@ -36,6 +37,7 @@ class Gaps:
     n_alone: int = 0  # traces that are one model call
     n_hiding: int = 0  # spans that calls were written onto which have no spans
     n_searches: int = 0  # traces that retrieve or rerank, and call no model
+    n_unanswered: int = 0  # model spans that made no call, by what they do not say
     n_exceptions: int = 0  # other writers' calls that recorded one, and say no failure
     n_cut_short: int = 0  # model calls whose span ended before their first chunk
     n_unbelieved: int = 0  # model spans whose first token is said to have come after their end
@@ -47,6 +49,10 @@ class Gaps:
         self.n_guessed += len(calls.guessed)
         self.n_unbelieved += sum(
             stage == semconv.GENERATION and _FIRST.isdisjoint(span.attributes) and is_unbelievable(span)
+            for stage, span in zip(calls.stages, tree.spans, strict=True)
+        )
+        self.n_unanswered += sum(
+            stage is None and makes_no_call(span) and read(span).stage == semconv.GENERATION
             for stage, span in zip(calls.stages, tree.spans, strict=True)
         )
         self.n_exceptions += sum(
@@ -85,6 +91,11 @@ class Gaps:
                 f"model calls whose first token came after their end, by what the spans say: "
                 f"{self.n_unbelieved}; it is not believed, and they have none"
             )
+        if self.n_unanswered:
+            yield (
+                f"model spans that tell of no answer and of no failure: {self.n_unanswered}; "
+                "they are not counted as calls"
+            )
         if self.n_exceptions:
             yield (
                 f"calls that recorded an exception and do not say that they failed: {self.n_exceptions}; "
@@ -110,9 +121,9 @@ class Gaps:
             )
         if self.n_idle_agents and self.n_model_spans:
             yield (
-                f"agent runs in which no model call lies, out of {self.n_agents}: {self.n_idle_agents}; their "
-                "spans ended before their calls or do not hold them: their durations are too short, or calls "
-                "are missing"
+                f"agent runs in which no model call lies, out of {self.n_agents}: {self.n_idle_agents}; "
+                "their spans ended before their calls or do not hold them: their durations are too short, or "
+                "calls are missing"
             )
         if self.n_agents and not self.n_model_spans:
             yield (

@@ -70,6 +70,28 @@ def test_calls_that_end_before_their_first_chunk_are_counted_once():
     )
 
 
+def test_model_spans_that_made_no_call_are_counted():
+    """Either nothing was asked, or a collector lost how it ended; around another call it is a wrapper."""
+    scope = Scope("openinference.instrumentation.openai")
+    trace = build_trace(
+        ("r", 0, 100),
+        ("empty", 0, 20, "r"),
+        ("around", 20, 90, "r"),
+        ("m", 30, 80, "around"),
+        attributes={
+            "empty": {"openinference.span.kind": "LLM"},
+            "around": {"openinference.span.kind": "LLM"},
+            "m": {"openinference.span.kind": "LLM", "llm.token_count.completion": 3},
+        },
+    )
+    report = analyse([Trace("1", [span._replace(scope=scope) for span in trace.spans])])
+
+    assert report.generation.n_calls == 1
+    assert report.evidence.warnings == (
+        "model spans that tell of no answer and of no failure: 1; they are not counted as calls",
+    )
+
+
 @pytest.mark.parametrize(
     ("status", "scope", "is_said"),
     [
