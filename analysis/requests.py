@@ -24,6 +24,7 @@ _MS_PER_NS: Final = 1e-6
 _THRESHOLD_DIGITS: Final = 14  # of OpenTelemetry's `th`: 56 bits
 _SHOWN: Final = (50, 90, 95, 99)
 _NEVER: Final = 63  # of its older `p`: probability 0
+_MOST: Final = 2.0**_NEVER  # requests that one stands for: beyond it nothing was meant
 _UNKNOWN: Final = 1.0  # weight of a request about which nothing is said
 _FAILED: Final[tuple[Outcome, ...]] = ("error", "truncated")
 
@@ -120,17 +121,25 @@ class RequestWeights:
 def weight_of(root: SpanRecord) -> float | None:
     """Return how many requests a recorded one stands for; `None` where nobody says."""
     attributes = root.attributes
-    rate = attributes.get(semconv.HONEYCOMB_SAMPLE_RATE)
-    if isinstance(rate, int | float) and not isinstance(rate, bool) and rate >= 1:
-        return float(rate)
+    rate = _number(attributes.get(semconv.HONEYCOMB_SAMPLE_RATE))
+    if rate is not None and 1 <= rate <= _MOST:
+        return rate
     probability = _state_probability(root.trace_state) if root.trace_state else None
     if probability is None and attributes.get(semconv.JAEGER_SAMPLER_TYPE) == "probabilistic":
-        param = attributes.get(semconv.JAEGER_SAMPLER_PARAM)
-        probability = param if isinstance(param, int | float) else None
+        probability = _number(attributes.get(semconv.JAEGER_SAMPLER_PARAM))
     if probability is None:
-        ratio = root.resource.attributes.get(semconv.SAMPLE_RATIO)
-        probability = ratio if isinstance(ratio, int | float) else None
-    return 1 / probability if probability is not None and 0 < probability <= 1 else None
+        probability = _number(root.resource.attributes.get(semconv.SAMPLE_RATIO))
+    return 1 / probability if probability is not None and 1 / _MOST <= probability <= 1 else None
+
+
+def _number(value: object) -> float | None:
+    """Return what a sampler wrote as a number; some exporters make a text of it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _state_probability(trace_state: str) -> float | None:

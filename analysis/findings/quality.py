@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.findings.figures import WORTHWHILE
 from hotspan.analysis.model import Finding, Report
+from hotspan.analysis.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from hotspan.analysis.requests import RequestSummary
 
 _MIN_REQUESTS: Final = 20  # for a median that more than a handful of requests carry
 _MANY_FAILED: Final = 0.1
@@ -35,15 +38,22 @@ def requests_failed(report: Report) -> Iterator[Finding]:
         yield Finding(
             "requests-failed",
             "critical" if (request.error_ratio or 0.0) > _MANY_FAILED else "warning",
-            f"{request.n_errors} of {request.n} requests failed; the percentiles are those of the others.",
+            f"{_failed(request)}; the percentiles are those of the others.",
             {
                 "errors": request.n_errors,
-                "error_ratio": request.error_ratio,
+                f"{'estimated_' if request.is_weighted else ''}error_ratio": request.error_ratio,
                 "against": {"requests": request.n},
             },
             "See how far they came: hotspan report --where request.outcome=error FILE. Repair the cause "
             "before judging the latency.",
         )
+
+
+def _failed(request: RequestSummary) -> str:
+    if not request.is_weighted or request.error_ratio is None:
+        return f"{request.n_errors} of {request.n} requests failed"
+    share = percent(request.error_ratio)
+    return f"{request.n_errors} of {request.n} recorded requests failed, an estimated {share} of all"
 
 
 def evidence_thin(report: Report) -> Iterator[Finding]:

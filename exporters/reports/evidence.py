@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hotspan.exporters.reports import figures
 from hotspan.exporters.reports.figures import counted
+from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,9 +121,23 @@ def group_notes(groups: Groups) -> list[str]:
     if lengths and max(lengths) > (1 + _NOTABLE_SHIFT) * min(lengths):
         notes.append(
             f"answers are {figures.significant(min(lengths))} to {figures.significant(max(lengths))} tokens "
-            "long: compare the time per token (TPOT), not that of a call"
+            f"long: compare {_by_token(groups)}, not that of a call"
         )
     return notes
+
+
+def _by_token(groups: Groups) -> str:
+    """Return what to compare: where no stream says when its tokens came, the call's time by its tokens."""
+    if any(report.generation.tpot_ns is not None for _, report in groups.reports):
+        return "the time per token (TPOT)"
+    times = [
+        row.duration_ns.mean / length
+        for _, report in groups.reports
+        for row in report.stages
+        if row.stage == semconv.GENERATION and row.duration_ns and (length := _output_per_call(report))
+    ]
+    spread = f" ({figures.duration(min(times))} to {figures.duration(max(times))})" if times else ""
+    return f"the time of a call by its output tokens{spread}"
 
 
 def _output_per_call(report: Report) -> float | None:

@@ -32,6 +32,7 @@ def kept(ok, error):
         # th: the share of requests that is rejected, here 95 %, in units of 2^-56
         pytest.param({"trace_state": "ot=th:f3333333333333"}, {"trace_state": "ot=th:0"}, id="otel"),
         pytest.param({"SampleRate": 20}, {"SampleRate": 1}, id="honeycomb"),
+        pytest.param({"SampleRate": "20"}, {"SampleRate": "1"}, id="as-texts"),
         pytest.param(
             {"sampler.type": "probabilistic", "sampler.param": 0.05},
             {"sampler.type": "probabilistic", "sampler.param": 1.0},
@@ -48,6 +49,7 @@ def test_weights_are_used_and_said(ok, error):
     assert report.request.error_ratio == pytest.approx(5 / 105, rel=0.01)
     assert "5 errors (~4.8 %)" in text
     assert "a sampler kept requests that stand for 1 to 20 each" in text
+    assert "5 of 10 recorded requests failed, an estimated 4.8 % of all" in text
     assert "50 %" not in text
 
 
@@ -79,6 +81,9 @@ def test_even_sampling_needs_no_weights():
         pytest.param("ot=th:zz", {}, {}, None, id="garbage"),
         pytest.param("", {"SampleRate": True}, {}, None, id="a-flag"),
         pytest.param("", {"SampleRate": 0}, {}, None, id="zero"),
+        pytest.param("", {"SampleRate": 10**400}, {}, None, id="beyond-all-numbers"),
+        pytest.param("", {"SampleRate": "often"}, {}, None, id="a-word"),
+        pytest.param("", {"SampleRate": float("nan")}, {}, None, id="no-number"),
         pytest.param("", {"sampler.type": "const", "sampler.param": True}, {}, None, id="all"),
         pytest.param("", {}, {semconv.SAMPLE_RATIO: 0.25}, 4, id="hotspan"),
         pytest.param("", {}, {}, None, id="nothing"),

@@ -33,6 +33,19 @@ def test_groups_show_tokens_per_answer_and_time_per_token_and_warn():
     assert "338 to 914 tokens" in markdown.render(report)
 
 
+def test_without_streams_the_note_has_the_time_by_tokens():
+    """No TPOT to compare: a call's time over its output tokens is what the spans allow."""
+
+    def whole(number):
+        n, each = ((338, 10), (914, 12))[number % 2 == 0]
+        call = answer(0, each * n, output=n, prompt=100)
+        return request(number, each * n, call, attributes={"version": "ab"[number % 2 == 0]})
+
+    text = " ".join(console.render(analyse(many(10, whole), by="version"), Screen(width=200)).split())
+
+    assert "compare the time of a call by its output tokens (10.0 ms to 12.0 ms), not that" in text
+
+
 def test_answers_of_about_one_length_need_no_warning():
     """Less than 10 % apart."""
     text = console.render(analyse(many(10, lambda k: run(k, tokens=(338, 360))), by="version"), Screen())
