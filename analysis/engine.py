@@ -7,6 +7,7 @@ account is used as a whole: what two routes say of one call is never mixed.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -80,12 +81,16 @@ def account_in_response(spans: Iterable[SpanRecord]) -> EngineAccount | None:
 
 @dataclass(slots=True)
 class EngineJoin:
-    """Gives each model call its server's account: within a trace at once, across traces at the end."""
+    """Gives each model call its server's account: within a trace at once, across traces at the end.
+
+    Several that share `by_id` (the groups of a run) find each other's accounts: an engine's trace has none of
+    the attributes by which requests are grouped.
+    """
 
     n_spans: int = 0
     n_joined: int = 0
-    _by_id: dict[str, list[tuple[int, EngineAccount]]] = field(default_factory=dict)  # with the span's end
-    _row_of: dict[int, int] = field(default_factory=dict)  # by the hash of a call's name: there are many
+    by_id: AccountsById = field(default_factory=dict)
+    row_of: dict[int, int] = field(default_factory=dict)  # by the hash of a call's name: there are many
     _waiting: set[int] = field(default_factory=set)  # rows of calls with a name and without an account
 
     def add(
@@ -123,12 +128,12 @@ class EngineJoin:
             return
         account = account_of(engine.span, BY_REQUEST_ID, engine.below)
         if account.request_id:
-            self._by_id.setdefault(account.request_id, []).append((_end_ns(engine), account))
+            self.by_id.setdefault(account.request_id, []).append((_end_ns(engine), account, self))
 
     def add_row(self, row: int, call: ModelCall) -> None:
         """Remember under which names the server may know a call, and which row the call has."""
         for name in {hash(name) for name in _names(call)}:
-            self._row_of[name] = _AMBIGUOUS if name in self._row_of else row
+            self.row_of[name] = _AMBIGUOUS if name in self.row_of else row
             if call.engine is None:
                 self._waiting.add(row)
 
@@ -140,26 +145,42 @@ class EngineJoin:
         """
         wanted: dict[int, set[str]] = {}
         for name, request_ids in self._index().items():
-            row = self._row_of.get(hash(name), _AMBIGUOUS)
+            row = self.row_of.get(hash(name), _AMBIGUOUS)
             if row in self._waiting:
                 wanted.setdefault(row, set()).update(request_ids)
         for row in sorted(wanted):
-            found = [item for request_id in sorted(wanted[row]) for item in self._by_id.pop(request_id, ())]
+            found = [item for request_id in sorted(wanted[row]) for item in self.by_id.pop(request_id, ())]
             if found:
+                for _, _, keeper in found:  # counted where the call is
+                    keeper.n_spans -= 1
+                    self.n_spans += 1
                 self.n_joined += len(found)
                 account = max(found, key=lambda item: item[0])[1]
                 if not account.is_empty:
                     table.join(row, account)
 
+    @staticmethod
+    def part(joins: Sequence[EngineJoin]) -> None:
+        """Take from joins that share accounts the names of calls that more than one of them has."""
+        if not any(join.by_id for join in joins):
+            return
+        n_joins_of = Counter(name for join in joins for name in join.row_of)
+        for join in joins:
+            join.row_of.update({name: _AMBIGUOUS for name in join.row_of if n_joins_of[name] > 1})
+
     def _index(self) -> dict[tuple[str, str], set[str]]:
         """Return the servers' ids by every name that a client may know them under."""
         index: dict[tuple[str, str], set[str]] = {}
-        for request_id in self._by_id:
+        for request_id in self.by_id:
             for whole in {request_id, _PART.sub("", request_id)}:
                 index.setdefault((semconv.RESPONSE_ID, whole), set()).add(request_id)
                 bare = _API_PREFIX.sub("", whole, count=1) if _API_PREFIX.match(whole) else whole
                 index.setdefault((semconv.REQUEST_ID_HEADER, bare), set()).add(request_id)
         return index
+
+
+# Request id -> what engines say of it, each with the span's end and the join that counts the span.
+AccountsById = dict[str, list[tuple[int, EngineAccount, EngineJoin]]]
 
 
 def _names(call: ModelCall) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.classify import is_entry_span, outcome_of
 from hotspan.analysis.collect import Collector
+from hotspan.analysis.engine import EngineJoin
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
 from hotspan.tracer.record import Trace
@@ -13,6 +14,7 @@ from hotspan.tracer.record import Trace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from hotspan.analysis.engine import AccountsById
     from hotspan.tracer.record import SpanRecord
 
 OTHER: Final = "other values"
@@ -44,6 +46,7 @@ class Grouping:
         self._collectors: dict[str | None, Collector] = {}
         self._others: set[str] = set()
         self._keys: dict[str, None] = dict.fromkeys(_FIELDS)
+        self._accounts: AccountsById = {}  # of engines, in traces of their own
 
     def add(self, trace: Trace) -> None:
         """Take in one trace; the requests that enter the program in it are grouped one by one."""
@@ -55,7 +58,10 @@ class Grouping:
         if value is not None and value not in self._collectors and len(self._collectors) >= MAX_GROUPS:
             self._others.add(value)
             value = OTHER
-        self._collectors.setdefault(value, Collector()).add(trace)
+        collector = self._collectors.get(value)
+        if collector is None:
+            collector = self._collectors[value] = Collector(engines=EngineJoin(by_id=self._accounts))
+        collector.add(trace)
 
     @property
     def n_other_values(self) -> int:
@@ -76,6 +82,7 @@ class Grouping:
             raise UnusableTraceError(msg)
         for collector in self._collectors.values():
             collector.finish()
+        EngineJoin.part([collector.engines for collector in self._collectors.values()])
         ordered = sorted(self._collectors.items(), key=lambda item: _rank(*item))
         yield from ((value, collector) for value, collector in ordered if collector.stages)
 

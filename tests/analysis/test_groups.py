@@ -12,7 +12,7 @@ from hotspan.analysis.groups import MAX_GROUPS, OTHER
 from hotspan.testing import build_trace
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
-from hotspan.tracer.record import Trace
+from hotspan.tracer.record import SpanRecord, Trace
 
 
 def test_each_value_has_the_report_of_its_requests():
@@ -91,3 +91,50 @@ def test_stages_are_no_groups():
     """They are the rows already."""
     with pytest.raises(ConfigurationError, match="row is a stage"):
         analyse([], by="stage")
+
+
+def served(number, queue_s):
+    """What an engine says of a request, in a trace of its own without a word of the tenant."""
+    said = {
+        semconv.ENGINE_QUEUE_S: queue_s,
+        semconv.ENGINE_PREFILL_S: 0.001,
+        semconv.ENGINE_DECODE_S: 0.01,
+        semconv.ENGINE_REQUEST_ID: f"chatcmpl-{number}",
+    }
+    start = 10**15 + number
+    return Trace(
+        f"e{number}", [SpanRecord(f"e{number}", "a", None, "llm_request", start, start + 60 * MS, said)]
+    )
+
+
+def asked(number, tenant, answer_id=None):
+    """A request of a tenant with one streamed model call."""
+    said = {semconv.RESPONSE_ID: f"chatcmpl-{answer_id or number}"}
+    call = answer(0, 100, ttft=40, last=90, output=5, attributes=said)
+    return request(number, 100, call, attributes={"tenant": tenant})
+
+
+def queue_of(report):
+    """The mean queue of the model calls in ms, where it is known."""
+    ns = report.generation.phases_ns.get("queue")
+    return None if ns is None else ns / MS
+
+
+@pytest.mark.parametrize("engines_first", [True, False])
+def test_what_an_engine_says_in_another_trace_is_joined_in_the_group_of_the_call(engines_first):
+    """By the request's id; and counted there, so that no group has more joined than there are."""
+    engines, requests = [served(1, 0.004), served(2, 0.030)], [asked(1, "a"), asked(2, "b")]
+
+    report = analyse(engines + requests if engines_first else requests + engines, by="tenant")
+
+    groups = dict(report.groups.reports)
+    assert {tenant: queue_of(groups[tenant]) for tenant in "ab"} == {"a": 4, "b": 30}
+    for part in groups.values():
+        assert (part.evidence.n_engine_spans, part.evidence.n_engine_joined) == (1, 1)
+
+
+def test_an_id_that_calls_of_two_groups_have_joins_neither():
+    """As in the report on the whole: whose account it is cannot be told."""
+    report = analyse([served(7, 0.004), asked(1, "a", 7), asked(2, "b", 7)], by="tenant")
+
+    assert [queue_of(part) for part in (report, *(part for _, part in report.groups.reports))] == [None] * 3
