@@ -121,8 +121,9 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
             f"{seen.n_broken_calls} calls failed with the worker process that ran them: "
             "the spans that it had not written are missing, and in no count"
         )
-    if collector.repairs["n_early"]:
+    if n_early := collector.repairs["n_early"]:
+        start = "span starts before its" if n_early == 1 else "spans start before their"
         yield (
-            f"{collector.repairs['n_early']} spans start before their parent: the clocks of two processes "
-            "differ, or a parent is wrong; nothing was shifted"
+            f"{n_early} {start} parent: the clocks of two processes differ, or a parent is wrong; "
+            "nothing was shifted"
         )

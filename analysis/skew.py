@@ -48,7 +48,8 @@ class Adjusted(Iterator[Trace]):
         for process, shifts in self._shifts.items():
             least, most = min(shifts) / _NS_PER_MS, max(shifts) / _NS_PER_MS
             by = f"{most:+.3f} ms" if least == most else f"{least:+.3f} to {most:+.3f} ms"
-            self.evidence.warn(f"the clock of {process} was shifted by {by}, {len(shifts)} times, as asked")
+            times = "once" if len(shifts) == 1 else f"{len(shifts)} times"
+            self.evidence.warn(f"the clock of {process} was shifted by {by}, {times}, as asked")
 
     def _adjusted(self, trace: Trace) -> Trace:
         by_id = trace.by_id

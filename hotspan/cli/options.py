@@ -12,6 +12,11 @@ format_option = click.option(
     show_default=True,
     help="A table for people, or JSON for programs.",
 )
+skew_option = click.option(
+    "--skew-adjust",
+    is_flag=True,
+    help="Move spans of other processes into their parents, and say by how much.",
+)
 wide_option = click.option("--wide", is_flag=True, help="Print names whole, however long the lines get.")
 
 

@@ -8,7 +8,7 @@ import click
 
 import hotspan
 from hotspan.analysis import adjust_skew, parse_where, select
-from hotspan.cli.options import examples, wide_option
+from hotspan.cli.options import examples, skew_option, wide_option
 from hotspan.cli.output import emit, screen, warn
 from hotspan.cli.progress import reading
 from hotspan.exporters.reports import console, csv, evidence, json, markdown
@@ -57,11 +57,7 @@ _DEFAULT_TAIL = 95.0
     metavar="PERCENTILE",
     help="Compare the requests from this percentile of the durations on with all.",
 )
-@click.option(
-    "--skew-adjust",
-    is_flag=True,
-    help="Move spans of other processes into their parents, and say by how much.",
-)
+@skew_option
 @wide_option
 def report(  # noqa: PLR0913 - one argument for each option
     files: tuple[str, ...],

@@ -69,3 +69,21 @@ def test_an_id_and_a_percentile_exclude_each_other(cli, trace_file):
     result = cli("show", trace_file, "0a", "--percentile", "50")
     assert result.exit_code == 2
     assert "TRACE and --percentile" in result.stderr
+
+
+def test_clocks_are_adjusted_when_asked(cli, write, spans):
+    """A span of another process is drawn where it can have been, and the shift is said beside it."""
+    root, search, chat = spans["request"](7, 100)
+    path = write([root, search, chat])
+    document = json.loads(path.read_text("utf-8"))
+    far = {"attributes": [{"key": "service.name", "value": {"stringValue": "far"}}]}
+    chat |= {key: str(int(chat[key]) + 10**10) for key in ("startTimeUnixNano", "endTimeUnixNano")}
+    document["resourceSpans"][0]["scopeSpans"][0]["spans"] = [root, search]
+    document["resourceSpans"].append({"resource": far, "scopeSpans": [{"scope": {}, "spans": [chat]}]})
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+    plain, adjusted = cli("show", path), cli("show", "--skew-adjust", path)
+
+    assert ("goes on after the request" in plain.stdout, plain.stderr) == (True, "")
+    assert "goes on after the request" not in adjusted.stdout
+    assert "! the clock of far was shifted by -10010.000 ms, once, as asked" in adjusted.stderr
