@@ -69,8 +69,7 @@ def test_the_report_says_who_was_moved_and_by_how_much():
     assert {row.stage: row.critical_path_ratio for row in report.stages}["retrieval"] == pytest.approx(0.4)
     assert report.evidence.n_early_spans == 0
     assert (
-        "the clock of search on far was shifted by +5030.000 ms, once, as asked"
-        in report.evidence.warnings
+        "the clock of search on far was shifted by +5030.000 ms, once, as asked" in report.evidence.warnings
     )
 
 
