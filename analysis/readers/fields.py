@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 SPAN: Final = "a span"
+_MAY_BE_NOTHING: Final = (str, float)
 
 
 class Fields:
@@ -40,7 +41,7 @@ class Fields:
     __slots__ = ("_found", "_of", "_say")
 
     def __init__(self, found: object, say: Say, of: str = SPAN) -> None:
-        self._found = values.mapping(found)
+        self._found = found if isinstance(found, dict) else values.mapping(found)
         self._say = say
         self._of = of
 
@@ -58,7 +59,7 @@ class Fields:
 
     def items(self) -> Iterable[tuple[str, Any]]:
         """Return the fields that hold something."""
-        return ((key, value) for key, value in self._found.items() if not _is_absent(value))
+        return [(key, value) for key, value in self._found.items() if not _is_absent(value)]
 
     def bad(self, what: str) -> None:
         """Say that a field, or a part of it, cannot be read."""
@@ -139,9 +140,13 @@ class Fields:
 
     def objects(self, *keys: str, of: str | None = None) -> Iterator[Fields]:
         """Yield the objects in an array; an element that is none is said."""
+        return (Fields(item, self._say, of or self._of) for item in self.mappings(*keys))
+
+    def mappings(self, *keys: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the objects in an array as they are; an element that is none is said."""
         for item in self.listing(*keys):
-            if isinstance(item, Mapping):
-                yield Fields(item, self._say, of or self._of)
+            if isinstance(item, dict):
+                yield item
             else:
                 self.bad(f"one of the {keys[0]}")
 
@@ -167,7 +172,10 @@ class Fields:
 
     def unpacked(self, *keys: str) -> Fields:
         """Return the object with the JSON texts, or the pairs of a map, of tables as what they hold."""
-        unpacked = {key: self._unpacked(key, self._found.get(key)) for key in keys}
+        packed = {key: value for key in keys if isinstance(value := self._found.get(key), str | list | tuple)}
+        if not packed:
+            return self
+        unpacked = {key: self._unpacked(key, value) for key, value in packed.items()}
         return Fields({**self._found, **unpacked}, self._say, self._of)
 
     def _unpacked(self, key: str, value: object) -> object:
@@ -203,7 +211,7 @@ class Fields:
     def _first(self, keys: Sequence[str]) -> tuple[str, Any]:
         for key in keys:
             value = self._found.get(key)
-            if not _is_absent(value):
+            if value is not None and (type(value) not in _MAY_BE_NOTHING or not _is_absent(value)):
                 return key, value
         return keys[0], None
 
@@ -213,4 +221,7 @@ def _is_pair(found: Mapping[str, Any]) -> bool:
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and value != value)  # noqa: PLR0124 - not a number
+    # By type, and not by comparing: a large array would be compared element by element.
+    if type(value) is float:
+        return value != value  # noqa: PLR0124 - not a number
+    return value is None or (type(value) is str and not value)

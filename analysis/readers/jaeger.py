@@ -142,7 +142,7 @@ def _events(span: Fields) -> Iterator[Event]:
 
 def _tags(found: Fields, key: str) -> dict[str, AttributeValue]:
     return {
-        tag.text("key"): _value(tag.get("type"), tag.get("value")) for tag in found.objects(key, of="a tag")
+        values.text(tag.get("key")): _value(tag.get("type"), tag.get("value")) for tag in found.mappings(key)
     }
 
 

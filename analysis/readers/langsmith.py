@@ -56,13 +56,16 @@ _PLACES: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     ),
 }
 
-_JSON: Final = ("extra", "outputs", "prompt_token_details", "completion_token_details")  # texts, in tables
+_METADATA: Final = ("extra", "metadata")
+_PATHS: Final = sorted(
+    {place[:n] for places in _PLACES.values() for place in places for n in range(1, len(place))} | {_METADATA}
+)  # those of objects, each behind what it lies in
 
 
 def _decode(document: Any, say: Say) -> Iterator[SpanRecord | RefusedSpan]:
     pending = [Fields(document, say, _RUN)]
     for run in pending:  # grows while it is read: children are handed to the end
-        yield record_of(_record, run.unpacked(*_JSON))
+        yield record_of(_record, run)
         if run.has("child_runs"):
             pending.extend(run.spans("child_runs"))
 
@@ -114,15 +117,16 @@ def _parent_id(run: Fields) -> str | None:
 
 
 def _attributes(run: Fields) -> dict[str, AttributeValue]:
+    inside = _objects_of(run)
     found: dict[str, AttributeValue] = {
         semconv.LANGSMITH_METADATA + str(key): value
-        for key, value in run.inner("extra").unpacked("metadata").inner("metadata").items()
+        for key, value in inside[_METADATA].items()
         if isinstance(value, str | int | float)
     }
     if kind := run.text("run_type"):
         found[semconv.LANGSMITH_KIND] = kind
     for key, places in _PLACES.items():
-        value = next(filter(None, (_at(run, place) for place in places)), None)
+        value = next(filter(None, (inside[place[:-1]].get(place[-1]) for place in places)), None)
         if isinstance(value, str | int | float):
             found[key] = value
         elif value is not None:
@@ -130,11 +134,14 @@ def _attributes(run: Fields) -> dict[str, AttributeValue]:
     return found
 
 
-def _at(run: Fields, place: tuple[str, ...]) -> object:
-    *path, last = place
-    for key in path:
-        run = run.unpacked(key).inner(key)
-    return run.get(last)
+def _objects_of(run: Fields) -> dict[tuple[str, ...], Fields]:
+    """Return the objects of a run in which a place may be, by their paths."""
+    nothing = run.inside({})
+    inside: dict[tuple[str, ...], Fields] = {(): run}
+    for path in _PATHS:
+        above, key = inside[path[:-1]], path[-1]
+        inside[path] = above.unpacked(key).inner(key) if above.has(key) else nothing
+    return inside
 
 
 def _events(run: Fields) -> Iterator[Event]:

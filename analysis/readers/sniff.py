@@ -46,13 +46,14 @@ OTLP_KEYS: Final = ("resourceSpans", "batches", "resource_spans", "resourceMetri
 
 BINARY: Final = "binary data"  # of no format that is known, or a damaged text
 
+_UTF_16: Final = "a text in UTF-16 (PowerShell's > writes it; Out-File -Encoding utf8 does not)"
 _MAGIC: Final = (
     (b"PK\x03\x04", "a zip archive"),
     (b"BZh", "bzip2-compressed data"),
     (b"\xfd7zXZ", "xz-compressed data"),
     (b"SQLite format 3", "an SQLite database"),
-    (b"\xff\xfe", "a text in UTF-16 (PowerShell's > writes it; Out-File -Encoding utf8 does not)"),
-    (b"\xfe\xff", "a text in UTF-16"),
+    *((b"\xff\xfe" + start.encode("utf-16-le"), _UTF_16) for start in "{["),
+    *((b"\xfe\xff" + start.encode("utf-16-be"), _UTF_16) for start in "{["),
 )
 # What is JSON and known, but holds no spans that can be read.
 _OTHERS: Final = (

@@ -171,6 +171,7 @@ def test_a_compressed_file_that_breaks_off_is_read_to_there(tmp_path):
         pytest.param(b"\n \n", ["is empty"], id="blank"),
         pytest.param(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ["binary data", "OTLP/JSON"], id="binary"),
         pytest.param(b"PK\x03\x04\x14\0", ["a zip archive", "not read"], id="zip"),
+        pytest.param('{"resourceSpans": []}'.encode("utf-16"), ["UTF-16", "-Encoding utf8"], id="utf-16"),
         pytest.param(b"\x1f\x8b\x08\x00garbage", ["gzip", "cannot be unpacked"], id="broken-gzip"),
         pytest.param(b"hello, world\n", [":1: is not JSON", "'hello, world'"], id="text"),
         pytest.param(
