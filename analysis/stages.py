@@ -108,9 +108,13 @@ def _fits(tree: Tree, readings: Sequence[Reading], index: int, nearest: int, bel
         return _MANY_CALLS <= below.n_calls[index] < below.n_calls[nearest]
     if stage == AGENT:
         return below.n_calls[index] >= _MANY_CALLS or below.has(index, TOOL)
-    if stage == GENERATION:  # an address: below a model's client it is the client's own request
-        return outer != GENERATION
-    return tree.parents[index] != NO_PARENT or not below.has_other(index, {stage, *_INSIDE_ONE})
+    if stage == outer:  # an address below a client's call is the client's own request; likewise helpers
+        return False
+    return (
+        stage == GENERATION
+        or tree.parents[index] != NO_PARENT
+        or not below.has_other(index, {stage, *_INSIDE_ONE})
+    )
 
 
 def _find_tools(tree: Tree, readings: list[Reading], agent: int) -> None:

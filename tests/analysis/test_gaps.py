@@ -23,6 +23,14 @@ def test_guesses_are_counted_and_named():
     assert found == (f"stages guessed from the name or address of a span: 1 ({name[:30]!r})",)
 
 
+def test_a_clients_own_request_is_no_guess():
+    """Below a traced call its address tells nothing new."""
+    post = {"http.request.method": "POST", "url.full": "http://h/v1/embeddings"}
+    spans = [("ask", 0, 100), ("e", 0, 50, "ask"), ("POST", 10, 40, "e"), ("m", 50, 90, "ask")]
+
+    assert not warnings(*spans, e={OPERATION: "embeddings"}, m={OPERATION: "chat"}, POST=post)
+
+
 def test_the_number_of_a_run_is_left_out_of_its_name():
     """CrewAI names each run of a flow after its id: one name is enough for all."""
     names = [f"Flow_2e7772bb-72e1-475b-bbd3-a5c37cc5255{number}.retrieve" for number in range(3)]
