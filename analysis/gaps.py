@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.calls import NO_OWNER
 from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.dialects import makes_no_call, read
 from hotspan.analysis.dialects.failures import has_exception
@@ -23,6 +24,8 @@ _MOST_NAMES: Final = 4
 _MOST_LETTERS: Final = 30
 _NUMBER: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of a run, in its name: CrewAI's
 _SEARCHES: Final = frozenset({semconv.RETRIEVAL, semconv.RERANK})
+_MOST_TOKENS_PER_MS: Final = 5  # of one answer, by far
+_NS_PER_MS: Final = 1_000_000
 _FIRST: Final = frozenset({semconv.TTFB_NS, semconv.TTFT_NS, semconv.FIRST_CHUNK_NS})
 
 
@@ -37,6 +40,7 @@ class Gaps:
     n_alone: int = 0  # traces that are one model call
     n_hiding: int = 0  # spans that calls were written onto which have no spans
     n_searches: int = 0  # traces that retrieve or rerank, and call no model
+    n_too_fast: int = 0  # other writers' model calls with more tokens than their duration has room for
     n_unanswered: int = 0  # model spans that made no call, by what they do not say
     n_exceptions: int = 0  # other writers' calls that recorded one, and say no failure
     n_cut_short: int = 0  # model calls whose span ended before their first chunk
@@ -51,6 +55,14 @@ class Gaps:
             stage == semconv.GENERATION and _FIRST.isdisjoint(span.attributes) and is_unbelievable(span)
             for stage, span in zip(calls.stages, tree.spans, strict=True)
         )
+        too_fast = {
+            top
+            for top, span in zip(calls.tops, tree.spans, strict=True)
+            if top != NO_OWNER
+            and calls.stages[top] == semconv.GENERATION
+            and _is_too_fast(span, tree.spans[top])
+        }
+        self.n_too_fast += len(too_fast)
         self.n_unanswered += sum(
             stage is None and makes_no_call(span) and read(span).stage == semconv.GENERATION
             for stage, span in zip(calls.stages, tree.spans, strict=True)
@@ -86,27 +98,7 @@ class Gaps:
         if self.n_guessed:
             names = ", ".join(repr(name) for name in self._names)
             yield f"stages guessed from the name or address of a span: {self.n_guessed} ({names})"
-        if self.n_unbelieved:
-            yield (
-                f"model calls whose first token came after their end, by what the spans say: "
-                f"{self.n_unbelieved}; it is not believed, and they have none"
-            )
-        if self.n_unanswered:
-            yield (
-                f"model spans that tell of no answer and of no failure: {self.n_unanswered}; "
-                "they are not counted as calls"
-            )
-        if self.n_exceptions:
-            yield (
-                f"calls that recorded an exception and do not say that they failed: {self.n_exceptions}; "
-                "they are counted as successes"
-            )
-        if self.n_cut_short:
-            yield (
-                f"model calls whose spans ended before their first chunk came: {self.n_cut_short}; they are "
-                "counted until the last chunk that is known, or until the end of the span around them where "
-                "nothing else follows there: what is missing is time of the spans around them"
-            )
+        yield from self._of_calls()
         if self.n_hiding:
             yield (
                 f"spans that a library wrote its model calls onto, without any for these: {self.n_hiding}; "
@@ -131,6 +123,35 @@ class Gaps:
                 "and their time is unattributed: instrument the model's client, too"
             )
 
+    def _of_calls(self) -> Iterator[str]:
+        """Yield what the spans of single calls leave out, or get wrong."""
+        if self.n_unbelieved:
+            yield (
+                f"model calls whose first token came after their end, by what the spans say: "
+                f"{self.n_unbelieved}; it is not believed, and they have none"
+            )
+        if self.n_too_fast:
+            yield (
+                f"model calls with more tokens than any model writes in their time: {self.n_too_fast}; their "
+                "spans ended before the answer was read, and took longer, or it came from a cache"
+            )
+        if self.n_unanswered:
+            yield (
+                f"model spans that tell of no answer and of no failure: {self.n_unanswered}; "
+                "they are not counted as calls"
+            )
+        if self.n_exceptions:
+            yield (
+                f"calls that recorded an exception and do not say that they failed: {self.n_exceptions}; "
+                "they are counted as successes"
+            )
+        if self.n_cut_short:
+            yield (
+                f"model calls whose spans ended before their first chunk came: {self.n_cut_short}; they are "
+                "counted until the last chunk that is known, or until the end of the span around them where "
+                "nothing else follows there: what is missing is time of the spans around them"
+            )
+
 
 def _survived(span: SpanRecord) -> bool:
     """Return whether another writer's span recorded an exception, and says that all went well."""
@@ -148,4 +169,16 @@ def _n_idle_agents(calls: Calls) -> int:
     return sum(
         stage == semconv.AGENT and calls.is_call(index) and not holds[index]
         for index, stage in enumerate(calls.stages)
+    )
+
+
+def _is_too_fast(span: SpanRecord, call: SpanRecord) -> bool:
+    """Return whether a span of a call tells more tokens than could come while the call ran."""
+    tokens = span.attributes.get(semconv.OUTPUT_TOKENS)
+    return (
+        isinstance(tokens, int)
+        and tokens * _NS_PER_MS > call.duration_ns * _MOST_TOKENS_PER_MS
+        and span.scope.name != semconv.SCOPE_NAME
+        and semconv.CUT_SHORT not in span.attributes
+        and outcome_of(call) == "ok"
     )

@@ -7,6 +7,7 @@ from hotspan.tracer.record import Event, Scope, Trace
 from hotspan.tracer.testing import build_trace
 
 OPERATION = "gen_ai.operation.name"
+MS = 1_000_000
 
 
 def warnings(*spans, **attributes):
@@ -78,14 +79,36 @@ def test_calls_that_end_before_their_first_chunk_are_counted_once():
     )
 
 
+@pytest.mark.parametrize(
+    ("length", "scope", "is_said"),
+    [
+        pytest.param(3, "app", True, id="it-ended-before-it-was-read"),
+        pytest.param(30, "app", False, id="as-fast-as-a-model-may-be"),
+        pytest.param(3, "hotspan", False, id="ours-that-waits"),
+    ],
+)
+def test_calls_that_were_too_fast_for_their_tokens_are_counted(length, scope, is_said):
+    """Nothing else tells it where the events of the chunks were dropped; a span around it counts too."""
+    said = {OPERATION: "chat", "gen_ai.usage.output_tokens": 20}
+    trace = build_trace(
+        ("r", 0, 100 * MS),
+        ("around", 0, length * MS, "r"),
+        ("m", 0, 1 * MS, "around"),
+        attributes={"around": {OPERATION: "chat"}, "m": said},
+    )
+    found = analyse([Trace("1", [span._replace(scope=Scope(scope)) for span in trace.spans])])
+
+    assert any("than any model writes in their time: 1;" in s for s in found.evidence.warnings) is is_said
+
+
 def test_model_spans_that_made_no_call_are_counted():
     """Either nothing was asked, or a collector lost how it ended; around another call it is a wrapper."""
     scope = Scope("openinference.instrumentation.openai")
     trace = build_trace(
-        ("r", 0, 100),
-        ("empty", 0, 20, "r"),
-        ("around", 20, 90, "r"),
-        ("m", 30, 80, "around"),
+        ("r", 0, 100 * MS),
+        ("empty", 0, 20 * MS, "r"),
+        ("around", 20 * MS, 90 * MS, "r"),
+        ("m", 30 * MS, 80 * MS, "around"),
         attributes={
             "empty": {"openinference.span.kind": "LLM"},
             "around": {"openinference.span.kind": "LLM"},
