@@ -34,6 +34,38 @@ def test_a_missing_checkout_is_refused():
     assert "no folder /nowhere" in done.stderr
 
 
+CRISP_STAND_IN = """
+import glob, json, sys
+n = 0
+for path in glob.glob(sys.argv[sys.argv.index("-t") + 1] + "/*.json"):
+    (trace,) = json.load(open(path))["data"]
+    (root,) = (span["spanID"] for span in trace["spans"] if not span["references"])
+    under = [ref for span in trace["spans"] for ref in span["references"] if ref["spanID"] == root]
+    n += (1 + len(under)) * (root == trace["traceID"])
+print(f"totalNodes={n - MISSED}", file=sys.stderr)
+"""
+
+
+def test_crisp_is_timed_only_if_it_read_all_spans(tmp_path, monkeypatch, capfd):
+    """It gets whole traces, each below a root of the trace's id; one span fewer in its log is an error."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from scale import contenders, traces  # noqa: PLC0415 - found from here on
+
+    path = tmp_path / "run.jsonl"
+    traces.write(path, 50)
+    program = tmp_path / "process.py"
+
+    program.write_text(CRISP_STAND_IN.replace("MISSED", "0"))
+    reading = contenders.read("crisp", path, str(tmp_path), sys.executable)
+    assert reading.n_spans == 50
+    assert 0 < reading.start_s < 60
+
+    program.write_text(CRISP_STAND_IN.replace("MISSED", "1"))
+    with pytest.raises(subprocess.CalledProcessError):
+        contenders.read("crisp", path, str(tmp_path), sys.executable)
+    assert "CRISP did not read the 5 spans: totalNodes=4" in capfd.readouterr().err
+
+
 def test_the_plain_script_finds_what_the_report_finds(tmp_path, monkeypatch):
     """Two ways to the same figures: calls, durations, self time and critical path of every stage."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
