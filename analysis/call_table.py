@@ -22,8 +22,9 @@ from hotspan.tracer import semconv
 from hotspan.tracer.record import Resource, SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from hotspan.analysis.call_columns import CallColumns
     from hotspan.analysis.engine import EngineAccount
     from hotspan.analysis.generation import ModelCall
     from hotspan.analysis.phases import Phases
@@ -39,10 +40,10 @@ OUTCOMES: Final = ("ok", "error", "truncated", "cancelled", "abandoned", "interr
 BUFFERED, ESTIMATED, DISORDERED, CLIPPED, HAS_ENGINE, RETRIED, PLAIN, HELD = (1 << bit for bit in range(8))
 
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
-_FLOATS: Final = (semconv.TTFB_NS, semconv.FIRST_CHUNK_NS, semconv.TTFT_NS, semconv.TTFA_NS)
-_FIRST, _LAST = STAMPS.index(semconv.TTFT_NS), STAMPS.index(semconv.LAST_TOKEN_NS)
-_MODEL_KEYS: Final = (semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL)
-_ENGINE_KEYS: Final = (semconv.ENGINE,)
+FLOATS: Final = (semconv.TTFB_NS, semconv.FIRST_CHUNK_NS, semconv.TTFT_NS, semconv.TTFA_NS)
+FIRST, LAST = STAMPS.index(semconv.TTFT_NS), STAMPS.index(semconv.LAST_TOKEN_NS)
+MODEL_KEYS: Final = (semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL)
+ENGINE_KEYS: Final = (semconv.ENGINE,)
 
 # Field, type in a struct, type in numpy, how many.
 _FIELDS: Final = (
@@ -89,14 +90,21 @@ class Names:
 
     codes: dict[str, int] = field(default_factory=dict)
 
-    def code(self, name: str) -> int:
-        """Return the number of a name; of more names than anyone reads, none."""
+    def code(self, name: str | None) -> int:
+        """Return the number of a name; none of no name, nor of more names than anyone reads."""
+        if name is None:
+            return NONE
         found = self.codes.get(name)
         if found is None:
             found = len(self.codes) if len(self.codes) < _MAX_NAMES else NONE
             if found != NONE:
                 self.codes[name] = found
         return found
+
+    def codes_of(self, names: Sequence[str | None]) -> list[int]:
+        """Return the numbers of many names."""
+        code_of = {name: self.code(name) for name in dict.fromkeys(names)}
+        return [code_of[name] for name in names]
 
     def known(self) -> tuple[str, ...]:
         """Return the names by number."""
@@ -151,13 +159,13 @@ class CallTable:
     def add(self, call: ModelCall, request: int) -> int:
         """Take in one call, and return its row."""
         span, last, outcome, attributes = call.span, call.last, call.outcome, call.last.attributes
-        stamps = [_or_none(attributes.get(key)) for key in STAMPS]
-        first, end = stamps[_FIRST], stamps[_LAST]
-        tokens = [_or_none(tokens) for tokens in call.tokens().values()]
+        stamps = [or_none(attributes.get(key)) for key in STAMPS]
+        first, end = stamps[FIRST], stamps[LAST]
+        tokens = [or_none(tokens) for tokens in call.tokens().values()]
         flags = _flags(call) | (DISORDERED if 0 <= end < first else 0)
         phases = None
         if outcome == "ok":
-            self._add_gaps(call)
+            self.gaps_ns += gaps_in(attributes.get(semconv.CHUNK_GAPS_NS))
             if call.engine is None and call.is_one_span:
                 flags |= PLAIN
             else:
@@ -174,22 +182,23 @@ class CallTable:
             last.start_ns - call.attempts[0].start_ns,
             last.duration_ns,
             *stamps,
-            *[_or_nan(attributes.get(key)) for key in _FLOATS],
-            _or_nan(tpot_ns(attributes, first, end, _or_none(attributes.get(semconv.OUTPUT_TOKENS)))),
+            *[or_nan(attributes.get(key)) for key in FLOATS],
+            or_nan(
+                tpot_ns(
+                    attributes.get(semconv.TPOT_NS),
+                    attributes.get(semconv.HELD_STAMPS) is not None,
+                    first,
+                    end,
+                    or_none(attributes.get(semconv.OUTPUT_TOKENS)),
+                )
+            ),
             _CODES[outcome],
             flags,
-            self._name(self.models, call, _MODEL_KEYS),
-            self._name(self.engines, call, _ENGINE_KEYS),
+            self.models.code(_name_of(call, MODEL_KEYS)),
+            self.engines.code(_name_of(call, ENGINE_KEYS)),
         )
         self._data += _NO_PHASES if phases is None else self._pack(phases)
         return len(self) - 1
-
-    def _add_gaps(self, call: ModelCall) -> None:
-        gaps = call.last.attributes.get(semconv.CHUNK_GAPS_NS)
-        try:
-            self.gaps_ns += array("d", gaps)  # type: ignore[arg-type]  # as checked by trying
-        except (TypeError, ValueError, OverflowError):
-            self.gaps_ns.extend(min(gap, MAX) for gap in chunk_gaps(call))
 
     def _pack(self, phases: Phases) -> bytes:
         return _TAIL.pack(
@@ -200,14 +209,20 @@ class CallTable:
         code = self.sources.code
         return [code(sources[name]) if name in sources else NONE for name in PHASES]
 
-    def _name(self, names: Names, call: ModelCall, keys: Iterable[str]) -> int:
-        spans = (call.span,) if call.is_one_span else (call.last, call.span)
-        for key in keys:
-            for span in spans:
-                value = span.attributes.get(key)
-                if isinstance(value, str) and value:
-                    return names.code(value)
-        return NONE
+    def extend(self, columns: CallColumns, requests: Longs) -> int:
+        """Take in many calls, and return the row of the first.
+
+        Args:
+            columns: The calls.
+            requests: The row of each one's request.
+        """
+        first, rows = len(self), columns.rows
+        rows["request"] = requests
+        rows["model"] = self.models.codes_of(columns.models)
+        rows["engine"] = self.engines.codes_of(columns.engines)
+        self._data += rows.tobytes()
+        self.gaps_ns += columns.gaps_ns
+        return first
 
     def settle(self) -> None:
         """Work out the phases of the plain calls; call it when the last call is in and joined."""
@@ -233,6 +248,34 @@ class CallTable:
             found["flags"] = (found["flags"] & ~CLIPPED) | (CLIPPED if phases.is_clipped else 0)
 
 
+def blank_rows(n: int) -> Rows:
+    """Return rows of which nothing is known."""
+    rows = np.zeros(n, dtype=_DTYPE)
+    for name in ("queue_ns", "prefill_ns", "decode_ns", "phases", "sources"):
+        rows[name] = NONE
+    return rows
+
+
+def _name_of(call: ModelCall, keys: Iterable[str]) -> str | None:
+    spans = (call.span,) if call.is_one_span else (call.last, call.span)
+    for key in keys:
+        for span in spans:
+            value = span.attributes.get(key)
+            if isinstance(value, str) and value:
+                return value
+    return None
+
+
+def gaps_in(gaps: object) -> array[float]:
+    """Return the times between a call's chunks, of what its span says."""
+    try:
+        if isinstance(gaps, tuple | list):
+            return array("d", gaps)
+    except (TypeError, OverflowError):
+        pass
+    return floats(min(gap, MAX) for gap in chunk_gaps(gaps))
+
+
 def _spans_of(row: Any) -> tuple[SpanRecord, list[SpanRecord]]:
     """Return as much of a call's spans as its phases rest on."""
     start, duration, backoff = int(row["start_ns"]), int(row["duration_ns"]), int(row["backoff_ns"])
@@ -249,13 +292,13 @@ def _spans_of(row: Any) -> tuple[SpanRecord, list[SpanRecord]]:
 def _engine_columns(engine: EngineAccount | None) -> tuple[int, int, int]:
     if engine is None:
         return NONE, NONE, NONE
-    return _or_none(engine.queue_ns), _or_none(engine.prefill_ns), _or_none(engine.decode_ns)
+    return or_none(engine.queue_ns), or_none(engine.prefill_ns), or_none(engine.decode_ns)
 
 
 def _flags(call: ModelCall) -> int:
     last = call.last.attributes
     flags = BUFFERED if last.get(semconv.BUFFERED) is True else 0
-    if semconv.HELD_STAMPS in last:
+    if last.get(semconv.HELD_STAMPS) is not None:
         flags |= HELD
     for span in call.attempts:
         if span.attributes.get(semconv.TOKENS_ESTIMATED) is True:
@@ -265,13 +308,14 @@ def _flags(call: ModelCall) -> int:
     return flags if call.engine is None else flags | HAS_ENGINE
 
 
-def _or_none(value: object) -> int:
+def or_none(value: object) -> int:
+    """Return a count, cut if it is too large; any other value is none."""
     if not isinstance(value, int) or value is True or value is False or value < 0:
         return NONE
     return min(MAX, value)
 
 
-def _or_nan(value: object) -> float:
+def or_nan(value: object) -> float:
     """Return a number that is not negative, cut if it is too large; any other value is none."""
     if not isinstance(value, int | float) or value is True or value is False or not value >= 0:
         return math.nan

@@ -14,8 +14,10 @@ from hotspan.analysis.calls import NO_OWNER, Calls, as_selected, attempts_of, ca
 from hotspan.analysis.classify import Outcome, outcome_of
 from hotspan.analysis.columns import longs, total
 from hotspan.analysis.critical_path import Segment, critical_path
+from hotspan.analysis.drafts import drafts_of
 from hotspan.analysis.engine import EngineJoin, account_in_response
-from hotspan.analysis.forms import Forms
+from hotspan.analysis.form_batch import batches_of
+from hotspan.analysis.forms import BATCH, Forms
 from hotspan.analysis.gaps import Gaps
 from hotspan.analysis.generation import ModelCall
 from hotspan.analysis.patterns.collector import PatternCollector
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator, Sequence
 
+    from hotspan.analysis.call_columns import CallColumns
     from hotspan.analysis.columns import Longs
+    from hotspan.analysis.form_batch import FormBatch
+    from hotspan.analysis.forms import Matched
     from hotspan.tracer.record import Attributes, Resource, SpanRecord, Trace
 
 _CANCELLED: frozenset[Outcome] = frozenset({"cancelled", "abandoned", "interrupted"})
@@ -48,8 +53,10 @@ class SelfTimes:
 
     def add_all(self, starts_ns: Longs, self_ns: Longs) -> None:
         """Take in some calls at once."""
-        first = int(np.lexsort((self_ns, starts_ns))[0])
-        self.later_ns.frombytes(np.delete(self_ns, first).tobytes())
+        earliest = np.flatnonzero(starts_ns == starts_ns.min())
+        first = int(earliest[self_ns[earliest].argmin()])
+        self.later_ns.frombytes(self_ns[:first].tobytes())
+        self.later_ns.frombytes(self_ns[first + 1 :].tobytes())
         self.add(int(starts_ns[first]), int(self_ns[first]))
 
     def add(self, start_ns: int, self_ns: int) -> None:
@@ -162,7 +169,7 @@ class Collector:
     engines: EngineJoin = field(default_factory=EngineJoin)
     warnings: list[str] = field(default_factory=list)
     forms: Forms | None = field(default_factory=Forms)  # None: every trace goes the long way
-    _n_waiting: int = 0  # traces with a form that are not yet summed
+    _waiting: list[Matched] = field(default_factory=list)  # traces with a form that are not yet summed
 
     @property
     def n_requests(self) -> int:
@@ -171,14 +178,17 @@ class Collector:
 
     def add(self, trace: Trace) -> None:
         """Take in one trace; it may wait for others: of its form, or with its model call in them too."""
-        if self.forms is not None and (matched := self.forms.match(trace)) and not self.twins.has_others:
-            form_sums.add_matched(self, matched)
-            self._n_waiting += 1
-            if self._n_waiting >= form_sums.BATCH:
+        if (
+            self.forms is not None
+            and not self.twins.has_others
+            and (matched := self.forms.match(drafts_of(trace)))
+        ):
+            self._waiting.append(matched)
+            if len(self._waiting) >= BATCH:
                 self._sum_forms()
             return
         tree, repairs = repair(trace)
-        for laid in self.twins.put(Laid(tree, repairs, calls_of(tree))):
+        for laid in self.twins.put(Laid(tree, repairs, calls_of(tree)), self._sum_forms):
             self._add(laid)
 
     def finish(self) -> None:
@@ -188,10 +198,14 @@ class Collector:
         self._sum_forms()
 
     def _sum_forms(self) -> None:
-        if self.forms is not None:
-            for form in self.forms.known.values():
-                form_sums.sum_form(self, form)
-        self._n_waiting = 0
+        self.add_batches(batches_of(self._waiting))
+        self._waiting.clear()
+
+    def add_batches(self, batches: Sequence[FormBatch]) -> None:
+        """Take in traces that have a form, and were read together."""
+        for batch in batches:
+            form_sums.add_batch(self, batch)
+        self.twins.pass_by([(batch.form, own) for batch in batches for own in batch.own_calls])
 
     def _add(self, laid: Laid) -> None:
         tree, repairs, calls = laid
@@ -237,6 +251,21 @@ class Collector:
             call.engine = account_in_response(spans) or call.engine
         self.patterns.add_call(call)
         self.calls.add(call, request)
+
+    def add_columns(self, columns: CallColumns, requests: Longs) -> None:
+        """Take in many model calls, as `add_call` does one by one.
+
+        Args:
+            columns: The calls.
+            requests: The row of each one's request.
+        """
+        first = self.calls.extend(columns, requests)
+        for key, said in columns.names.items():
+            self.engines.add_names(first, key, said)
+        for position, account in columns.accounts:
+            self.calls.join(first + position, account)
+        for call in columns.refusals:
+            self.patterns.add_call(call)
 
     def _note_repairs(self, repairs: Repairs) -> None:
         for entry in fields(repairs):

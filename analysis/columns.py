@@ -32,6 +32,11 @@ def view(column: array[Any]) -> Any:
     return np.frombuffer(column, dtype=column.typecode) if len(column) else np.zeros(0, dtype=column.typecode)
 
 
+def repeat(column: array[Any], value: float, n: int) -> None:
+    """Append one value several times."""
+    column.extend(array(column.typecode, (value,)) * n)
+
+
 def known(values: Longs) -> Longs:
     """Return the values that are not negative: a negative one stands for none."""
     return values[values >= 0]

@@ -7,17 +7,20 @@ account is used as a whole: what two routes say of one call is never mixed.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from hotspan.analysis.calls import NO_OWNER, Calls, nearest
+from hotspan.analysis.columns import longs, view
 from hotspan.analysis.tree import NO_PARENT
 from hotspan.tracer import semconv
 from hotspan.tracer.engines import engine_of, response_account
 from hotspan.tracer.engines.base import NO_ACCOUNT
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from hotspan.analysis.call_table import CallTable
@@ -31,7 +34,10 @@ BY_RESPONSE: Final = "response's "  # and the field: metrics | timings | meta_in
 BY_HEADERS: Final = "response's headers"
 _WITHOUT_PHASES: Final = frozenset({semconv.EMBEDDING, semconv.RERANK})
 _API_PREFIX: Final = re.compile(r"(?:chatcmpl|cmpl|resp|embd)[-_]")
-_AMBIGUOUS: Final = -1
+# What a server may know a call by: its answer's id, the client's X-Request-Id.  vLLM makes the one of the
+# other: `chatcmpl-` and the header, for chat.
+NAMING: Final = (semconv.RESPONSE_ID, semconv.REQUEST_ID_HEADER)
+_SERVED: Final = -1  # or ambiguous
 _PART: Final = re.compile(r"[-_]\d+\Z")  # one of several prompts, or turns, of one request
 
 
@@ -90,8 +96,8 @@ class EngineJoin:
     n_spans: int = 0
     n_joined: int = 0
     by_id: AccountsById = field(default_factory=dict)
-    row_of: dict[int, int] = field(default_factory=dict)  # by the hash of a call's name: there are many
-    _waiting: set[int] = field(default_factory=set)  # rows of calls with a name and without an account
+    names: array[int] = field(default_factory=longs)  # hashes of the calls' names: there are many
+    rows: array[int] = field(default_factory=longs)  # whose each one is; `_SERVED`: not to be asked for
 
     def add(
         self,
@@ -132,10 +138,20 @@ class EngineJoin:
 
     def add_row(self, row: int, call: ModelCall) -> None:
         """Remember under which names the server may know a call, and which row the call has."""
-        for name in {hash(name) for name in _names(call)}:
-            self.row_of[name] = _AMBIGUOUS if name in self.row_of else row
-            if call.engine is None:
-                self._waiting.add(row)
+        for name in set(_names(call)):
+            self.names.append(hash(name))
+            self.rows.append(row if call.engine is None else _SERVED)
+
+    def add_names(self, first_row: int, key: str, said: Sequence[object]) -> None:
+        """Remember one of `NAMING` of many calls, none of which has an account by its trace."""
+        if all(said) and set(map(type, said)) == {str}:  # nearly always
+            self.names.extend([hash((key, name)) for name in said])
+            self.rows.extend(range(first_row, first_row + len(said)))
+            return
+        for row, value in enumerate(said, first_row):
+            for name in set(names_in(key, value)):
+                self.names.append(hash(name))
+                self.rows.append(row)
 
     def finish(self, table: CallTable) -> None:
         """Give each call that has no account by trace the one with its request id.
@@ -144,9 +160,11 @@ class EngineJoin:
         of them: whose account is whose cannot be told.
         """
         wanted: dict[int, set[str]] = {}
-        for name, request_ids in self._index().items():
-            row = self.row_of.get(hash(name), _AMBIGUOUS)
-            if row in self._waiting:
+        index = self._index()
+        row_of = self._rows_of([hash(name) for name in index])
+        for name, request_ids in index.items():
+            row = row_of.get(hash(name), _SERVED)
+            if row != _SERVED:
                 wanted.setdefault(row, set()).update(request_ids)
         for row in sorted(wanted):
             found = [item for request_id in sorted(wanted[row]) for item in self.by_id.pop(request_id, ())]
@@ -159,14 +177,26 @@ class EngineJoin:
                 if not account.is_empty:
                     table.join(row, account)
 
+    def _rows_of(self, names: Sequence[int]) -> dict[int, int]:
+        """Return the row that has a name, of the names that one waiting call alone has."""
+        names_of_rows, rows = view(self.names), view(self.rows)
+        found: dict[int, int] = {}
+        if not names:
+            return found
+        asked = np.isin(names_of_rows, np.array(names, dtype=np.int64))
+        for name, row in zip(names_of_rows[asked].tolist(), rows[asked].tolist(), strict=True):
+            found[name] = _SERVED if name in found else row
+        return found
+
     @staticmethod
     def part(joins: Sequence[EngineJoin]) -> None:
         """Take from joins that share accounts the names of calls that more than one of them has."""
         if not any(join.by_id for join in joins):
             return
-        n_joins_of = Counter(name for join in joins for name in join.row_of)
+        own = [np.unique(view(join.names)) for join in joins]
+        names, n_joins = np.unique(np.concatenate(own), return_counts=True)
         for join in joins:
-            join.row_of.update({name: _AMBIGUOUS for name in join.row_of if n_joins_of[name] > 1})
+            view(join.rows)[np.isin(view(join.names), names[n_joins > 1])] = _SERVED
 
     def _index(self) -> dict[tuple[str, str], set[str]]:
         """Return the servers' ids by every name that a client may know them under."""
@@ -184,16 +214,16 @@ AccountsById = dict[str, list[tuple[int, EngineAccount, EngineJoin]]]
 
 
 def _names(call: ModelCall) -> Iterator[tuple[str, str]]:
-    """Yield the names under which the server may know a call: its answer's id, the client's X-Request-Id.
-
-    vLLM makes the one of the other: `chatcmpl-` and the header, for chat.
-    """
     for span in call.attempts if call.is_one_span else (call.span, *call.attempts):
-        for key in (semconv.RESPONSE_ID, semconv.REQUEST_ID_HEADER):
-            value = span.attributes.get(key)
-            for name in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(name, str) and name:
-                    yield key, name
+        for key in NAMING:
+            yield from names_in(key, span.attributes.get(key))
+
+
+def names_in(key: str, said: object) -> Iterator[tuple[str, str]]:
+    """Yield the names under which the server may know a call, from one of `NAMING`."""
+    for name in said if isinstance(said, list | tuple) else (said,):
+        if isinstance(name, str) and name:
+            yield key, name
 
 
 def _end_ns(engine: EngineSpan) -> int:

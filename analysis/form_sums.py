@@ -7,100 +7,78 @@ the tests hold them against each other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hotspan.analysis.columns import Floats, Longs, total, view
+from hotspan.analysis.alike import alike
+from hotspan.analysis.columns import Floats, Longs, repeat, total
 from hotspan.analysis.critical_path import critical_path
+from hotspan.analysis.request_table import RequestColumns
 from hotspan.analysis.tail import UNATTRIBUTED
-from hotspan.analysis.twins import STAGES
 from hotspan.analysis.what_if import HALF, timeline_of
 from hotspan.tracer import semconv
+from hotspan.tracer.record import NO_ATTRIBUTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hotspan.analysis.alike import Alike
     from hotspan.analysis.collect import Collector
     from hotspan.analysis.critical_path import Segment
-    from hotspan.analysis.forms import Form, Matched
-
-BATCH: Final = 4_096  # traces that wait to be summed
-
-
-def add_matched(collector: Collector, matched: Matched) -> None:
-    """Take a trace into its form, and its model calls into their table."""
-    form, spans = matched.form, matched.spans
-    row = len(collector.requests)
-    form.rows.append(row)
-    form.starts.extend(matched.starts)
-    form.ends.extend(matched.ends)
-    if not matched.is_sequential:
-        form.overlapping[form.n_traces - 1] = form.tree(spans[0].trace_id, spans)
-    duration_ns = matched.ends[0] - matched.starts[0]
-    collector.rows.begin(matched.starts[0], duration_ns, succeeded=form.outcomes[0] == "ok")
-    calls = form.model_calls(spans)
-    collector.requests.add_counts(form.request_calls(calls))
-    collector.requests.add_no_times()
-    collector.add_root(spans[0], spans)
-    for index, stage in enumerate(form.calls.stages):
-        if stage in STAGES:
-            collector.twins.pass_by(stage, spans[index])
-    for call in calls:
-        form.call_rows.append(len(collector.calls))
-        collector.add_call(call, row)
+    from hotspan.analysis.form_batch import FormBatch
+    from hotspan.analysis.tree import Tree
+    from hotspan.tracer.record import SpanRecord
 
 
-def sum_form(collector: Collector, form: Form) -> None:
-    """Add up the traces of one form, and let go of them."""
-    n, n_spans = form.n_traces, len(form.spans)
-    if not n:
-        return
-    times = _Times(
-        form,
-        np.array(form.starts, dtype=np.int64).reshape(n, n_spans),
-        np.array(form.ends, dtype=np.int64).reshape(n, n_spans),
-    )
+def add_batch(collector: Collector, batch: FormBatch) -> None:
+    """Add up traces of one form."""
+    form, n = batch.form, len(batch)
+    times = FormTimes(batch)
     collector.n_traces += n
     collector.gaps.add_stages(form.calls, n)
-    collector.repairs["n_spans"] += n * n_spans
+    collector.repairs["n_spans"] += n * len(form.spans)
     collector.repairs["n_entries"] += n * (form.spans[0].parent_id is not None)
     for span in form.spans:
         collector.writers.add(span, n)
+    _add_roots(collector, batch)
     _add_calls(collector, times)
-    _add_requests(collector, times)
-    _add_paths(collector, times)
-    collector.patterns.add_form(form, times.starts, times.ends, times.segments)
-    form.let_go()
+    rows = _add_requests(collector, times)
+    _add_paths(collector, times, rows)
+    collector.patterns.add_form(times)
 
 
 @dataclass(slots=True)
-class _Times:
+class FormTimes:
     """The times of the traces of one form: a row a trace, a column a span."""
 
-    form: Form
-    starts: Longs
-    ends: Longs
+    batch: FormBatch
     durations: Longs = field(init=False)
     own: Longs = field(init=False)  # self times, of spans
     path: Longs = field(init=False)  # time on the critical path, of spans
-    # Critical paths of the traces in which calls run at once, by row.
+    # Of the traces in which calls run at once, those that are alike; the others, by row: they themselves, and
+    # their critical paths.
+    alike: list[Alike] = field(default_factory=list)
+    trees: dict[int, Tree] = field(default_factory=dict)
     segments: dict[int, list[Segment]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        calls = self.form.calls
-        self.durations = self.ends - self.starts
-        self.own = self._alone(calls.staged_children)
-        self.path = (
-            self.own if calls.staged_children == self.form.children else self._alone(self.form.children)
-        )
-        if self.form.overlapping:
-            self.path = self.path.copy()
-        for number, tree in self.form.overlapping.items():
-            self.path[number] = 0
-            self.segments[number] = critical_path(tree, 0)
-            for index, start, end in self.segments[number]:
-                self.path[number, index] += end - start
+        batch, form = self.batch, self.batch.form
+        self.durations = batch.ends - batch.starts
+        self.own = self._alone(form.calls.staged_children)
+        same = form.calls.staged_children == form.children
+        self.path = self.own.copy() if same else self._alone(form.children)
+        self.alike.extend(alike(batch, batch.overlapping))
+        left = set(batch.overlapping)
+        for traces in self.alike:
+            self.path[traces.rows] = traces.path_ns()
+            left.difference_update(traces.rows.tolist())
+        for row in sorted(left):
+            tree = self.trees[row] = form.tree(batch.starts[row].tolist(), batch.ends[row].tolist())
+            self.path[row] = 0
+            self.segments[row] = critical_path(tree, 0)
+            for index, start, end in self.segments[row]:
+                self.path[row, index] += end - start
 
     def _alone(self, children: Sequence[Sequence[int]]) -> Longs:
         """Return each span's duration less the union of its children.
@@ -117,14 +95,30 @@ class _Times:
         """Return the time that some spans cover, of each trace; they come in order of start."""
         if len(spans) == 1:
             return self.durations[:, spans[0]]
-        starts, ends = self.starts[:, spans], self.ends[:, spans]
+        starts, ends = self.batch.starts[:, spans], self.batch.ends[:, spans]
         latest = np.maximum.accumulate(ends, axis=1)
         covered = ends[:, 1:] - np.maximum(starts[:, 1:], latest[:, :-1])
         return np.asarray(ends[:, 0] - starts[:, 0] + np.maximum(covered, 0).sum(axis=1))
 
 
-def _add_calls(collector: Collector, times: _Times) -> None:
-    form = times.form
+def _add_roots(collector: Collector, batch: FormBatch) -> None:
+    form, n = batch.form, len(batch)
+    outcome = form.outcomes[0]
+    collector.request_outcomes[outcome] += n
+    for root in batch.weighed:
+        collector.weights.add(root, outcome)
+    if alike := n - len(batch.weighed):
+        collector.weights.add(_unweighed(form.spans[0]), outcome, alike)
+    collector.n_request_spans += n * len(form.spans)
+    collector.n_request_chunks += batch.n_chunks
+
+
+def _unweighed(root: SpanRecord) -> SpanRecord:
+    return root._replace(attributes=NO_ATTRIBUTES, trace_state="")
+
+
+def _add_calls(collector: Collector, times: FormTimes) -> None:
+    form = times.batch.form
     for index, span in enumerate(form.spans):
         totals = collector.totals(str(form.calls.stages[index]))
         totals.self_ns += total(times.own[:, index])
@@ -133,7 +127,7 @@ def _add_calls(collector: Collector, times: _Times) -> None:
             totals.add_calls(
                 span.name,
                 form.outcomes[index],
-                times.starts[:, index],
+                times.batch.starts[:, index],
                 times.durations[:, index],
                 times.own[:, inside].sum(axis=1),
             )
@@ -142,30 +136,40 @@ def _add_calls(collector: Collector, times: _Times) -> None:
         if tops:
             totals = collector.totals(str(stage))
             totals.wall_ns += total(times.union(tops))
-            totals.calls_per_request.extend([len(tops)] * form.n_traces)
+            repeat(totals.calls_per_request, len(tops), len(times.batch))
 
 
-def _add_requests(collector: Collector, times: _Times) -> None:
-    form, requests = times.form, collector.requests
-    rows = view(form.rows)
+def _add_requests(collector: Collector, times: FormTimes) -> Longs:
+    """Add up the requests and their model calls; return the rows of the requests."""
+    batch, form = times.batch, times.batch.form
     durations = times.durations[:, 0]
     collector.request_ns += total(durations)
     if form.outcomes[0] == "ok":
         collector.request_durations_ns.frombytes(durations.tobytes())
+    first = collector.rows.extend(batch.starts[:, 0], durations, succeeded=form.outcomes[0] == "ok")
+    rows = np.arange(first, first + len(batch))
     tops = list(form.attempts)
-    if tops:
-        # By position in the row, as `model_calls` hands them out: each on the path, and for how long.
-        critical = times.path[:, tops]
-        calls = collector.calls.rows()
-        calls["critical_ns"][view(form.call_rows)] = critical.ravel()
-        view(requests.depth)[rows] = (critical > 0).sum(axis=1)
-        view(requests.busy_ns)[rows] = times.durations[:, tops].sum(axis=1)
-        view(requests.wall_ns)[rows] = times.union(sorted(tops))
-        view(requests.time_ratio)[rows] = _time_ratios(times, tops, critical)
+    critical = times.path[:, tops]
+    columns = batch.calls
+    collector.requests.extend(
+        RequestColumns(
+            calls=None if columns is None else columns.rows.reshape(len(batch), len(tops)),
+            agents=form.agents,
+            has_agent=semconv.AGENT in form.calls.stages,
+            depth=(critical > 0).sum(axis=1),
+            busy_ns=times.durations[:, tops].sum(axis=1),
+            wall_ns=times.union(sorted(tops)) if tops else np.zeros(len(batch), dtype=np.int64),
+            time_ratio=_time_ratios(times, tops, critical),
+        )
+    )
+    if columns is not None:
+        columns.rows["critical_ns"] = critical.ravel()
+        collector.add_columns(columns, np.repeat(rows, len(tops)))
+    return rows
 
 
-def _time_ratios(times: _Times, tops: Sequence[int], critical: Longs) -> Floats:
-    ok = [top for top in tops if times.form.outcomes[top] == "ok"]
+def _time_ratios(times: FormTimes, tops: Sequence[int], critical: Longs) -> Floats:
+    ok = [top for top in tops if times.batch.form.outcomes[top] == "ok"]
     ratios = np.full(len(critical), np.nan)
     if ok:
         medians = np.median(times.durations[:, ok], axis=1)
@@ -174,8 +178,8 @@ def _time_ratios(times: _Times, tops: Sequence[int], critical: Longs) -> Floats:
     return ratios
 
 
-def _add_paths(collector: Collector, times: _Times) -> None:
-    form, rows = times.form, np.array(times.form.rows, dtype=np.int64)
+def _add_paths(collector: Collector, times: FormTimes, rows: Longs) -> None:
+    form = times.batch.form
     by_stage: dict[str, list[int]] = {}
     for index, stage in enumerate(form.calls.stages):
         name = UNATTRIBUTED if stage in semconv.ENVELOPES else str(stage)
@@ -191,10 +195,10 @@ def _add_paths(collector: Collector, times: _Times) -> None:
         _add_halvings(collector, times, {name: ns for name, ns in path.items() if name != UNATTRIBUTED})
 
 
-def _add_halvings(collector: Collector, times: _Times, path: dict[str, Longs]) -> None:
-    form, halvings = times.form, collector.halvings
-    sequential = np.ones(form.n_traces, dtype=bool)
-    sequential[list(form.overlapping)] = False
+def _add_halvings(collector: Collector, times: FormTimes, path: dict[str, Longs]) -> None:
+    form, halvings = times.batch.form, collector.halvings
+    sequential = np.ones(len(times.batch), dtype=bool)
+    sequential[times.batch.overlapping] = False
     durations = times.durations[sequential, 0]
     first = len(halvings.durations_ns)
     halvings.durations_ns.frombytes(durations.tobytes())
@@ -204,5 +208,7 @@ def _add_halvings(collector: Collector, times: _Times, path: dict[str, Longs]) -
         where, halved = halvings.columns(stage)
         where.frombytes(rows.tobytes())
         halved.frombytes((durations - ns[sequential] * HALF).tobytes())
-    for tree in form.overlapping.values():
+    for traces in times.alike:
+        halvings.add_all(traces.timeline())
+    for tree in times.trees.values():
         halvings.add(timeline_of(tree, form.calls, 0))

@@ -122,7 +122,7 @@ def _write(row: Any, moments: Mapping[str, int]) -> bool:
         for key, place in ((semconv.TTFT_NS, _FIRST), (semconv.LAST_TOKEN_NS, _LAST)):
             if key in found:
                 stamps[place] = found[key]
-        tpot = tpot_ns({}, int(stamps[_FIRST]), int(stamps[_LAST]), int(row["output"]))
+        tpot = tpot_ns(None, None, int(stamps[_FIRST]), int(stamps[_LAST]), int(row["output"]))
         if tpot is not None and np.isnan(row["tpot"]):
             row["tpot"] = tpot
     return bool(found.keys() - {semconv.LAST_TOKEN_NS})

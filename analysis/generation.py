@@ -11,7 +11,7 @@ from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from hotspan.analysis.engine import EngineAccount
-    from hotspan.tracer.record import Attributes, SpanRecord
+    from hotspan.tracer.record import SpanRecord
 
 TOKENS: Final = (
     semconv.INPUT_TOKENS,
@@ -19,7 +19,7 @@ TOKENS: Final = (
     semconv.OUTPUT_TOKENS,
     semconv.REASONING_TOKENS,
 )
-_MIN_TOKENS: Final = 2  # for a time per token after the first
+MIN_TOKENS: Final = 2  # for a time per token after the first
 
 
 @dataclass(slots=True)
@@ -79,31 +79,31 @@ class ModelCall:
         return sum(inner) if inner else number(self.span, key)
 
 
-def tpot_ns(attributes: Attributes, first: int, last: int, n_tokens: int) -> float | None:
+def tpot_ns(said: object, is_held: object, first: int, last: int, n_tokens: int) -> float | None:
     """Return the time per output token after the first, above 0.
 
     `None` for fewer than two tokens, for unknown stamps, and where all tokens have one stamp: they came in
     one piece, and nothing tells how long one took.  Nor do the stamps of a stream that was held tell it.
 
     Args:
-        attributes: Of the attempt that answered.
+        said: What the attempt that answered says of it.
+        is_held: Whether that attempt's stream was held.
         first: Its stamp of the first token, ns; negative for none, as the two below.
         last: That of the last one.
         n_tokens: Output tokens.
     """
     if 0 <= last < first:
         return None
-    tpot = attributes.get(semconv.TPOT_NS)
+    tpot = said
     if isinstance(tpot, bool) or not isinstance(tpot, int | float):
-        if semconv.HELD_STAMPS in attributes:
+        if is_held:
             return None
-        tpot = (last - first) / (n_tokens - 1) if min(first, last) >= 0 and n_tokens >= _MIN_TOKENS else 0
+        tpot = (last - first) / (n_tokens - 1) if min(first, last) >= 0 and n_tokens >= MIN_TOKENS else 0
     return tpot if tpot > 0 else None
 
 
-def chunk_gaps(call: ModelCall) -> list[float]:
-    """Return the times between the chunks that bear tokens, in ns; empty where they are not known."""
-    gaps = call.last.attributes.get(semconv.CHUNK_GAPS_NS)
+def chunk_gaps(gaps: object) -> list[float]:
+    """Return the times between the chunks that bear tokens, in ns, of what a span says; empty for no list."""
     if not isinstance(gaps, Sequence) or isinstance(gaps, str | bytes):
         return []
     return [gap for gap in gaps if isinstance(gap, int | float)]

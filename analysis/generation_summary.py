@@ -31,7 +31,9 @@ def summarise(table: CallTable, phases: Sequence[PhaseRow]) -> GenerationSummary
     """
     rows = table.rows()
     ok = table.succeeded()
-    tpots = ok["tpot"][~np.isnan(ok["tpot"])]
+    tpots = ok["tpot"]
+    tpots = tpots[~np.isnan(tpots)]
+    tpot = distribution(tpots)
     buffered = ok.those((ok["flags"] & BUFFERED) > 0)
     decoded = buffered.those(buffered["decode_ns"] > 0)
     return GenerationSummary(
@@ -48,9 +50,9 @@ def summarise(table: CallTable, phases: Sequence[PhaseRow]) -> GenerationSummary
         first_chunk_ns=_distribution(ok["first_chunk"]),
         ttft_ns=_distribution(ok["ttft"]),
         time_to_first_answer_ns=_distribution(ok["ttfa"]),
-        tpot_ns=distribution(tpots),
+        tpot_ns=tpot,
         chunk_gap_ns=_distribution(view(table.gaps_ns)),
-        output_tokens_per_s=_speeds(tpots),
+        output_tokens_per_s=_speeds(tpots, tpot),
         tokens=_tokens(ok),
         phases_ns=dict.fromkeys(PHASES) | {row.name: row.mean_ns for row in phases},
         phase_sources={row.name: dict(row.sources) for row in phases},
@@ -64,12 +66,13 @@ def _status(rows: Rows) -> dict[str, int]:
 
 
 def _distribution(values: Floats) -> Distribution | None:
-    return distribution(values[np.isfinite(values)])
+    is_finite = np.isfinite(values)
+    return distribution(values if is_finite.all() else values[is_finite])
 
 
-def _speeds(tpots_ns: Floats) -> Distribution | None:
+def _speeds(tpots_ns: Floats, tpot: Distribution | None) -> Distribution | None:
     """Return tokens per second; their p50 is 1 / TPOT's p50, also where that lies between two calls."""
-    speeds, tpot = distribution(_NS_PER_S / tpots_ns), distribution(tpots_ns)
+    speeds = distribution(_NS_PER_S / tpots_ns)
     return None if speeds is None or tpot is None else replace(speeds, p50=_NS_PER_S / tpot.p50)
 
 
@@ -80,21 +83,15 @@ def _engine_waits(rows: Picked) -> Longs:
 
 
 def _mean(values: Longs | Floats) -> float | None:
-    return math.fsum(values) / len(values) if len(values) else None
+    return math.fsum(values.tolist()) / len(values) if len(values) else None
 
 
 def _tokens(ok: Picked) -> TokenCounts:
-    prompt, cached, output, reasoning = (
-        _total(ok[name]) for name in ("prompt", "cached", "output", "reasoning")
-    )
+    found = {name: known(ok[name]) for name in ("prompt", "cached", "output", "reasoning")}
+    prompt, cached, output, reasoning = (total(n) if len(n) else None for n in found.values())
     is_estimated = bool((ok["flags"] & ESTIMATED).any())
-    n_prompt, n_output = (len(known(ok[name])) for name in ("prompt", "output"))
+    n_prompt, n_output = len(found["prompt"]), len(found["output"])
     return TokenCounts(prompt, cached, output, reasoning, is_estimated, n_prompt, n_output)
-
-
-def _total(values: Longs) -> int | None:
-    found = known(values)
-    return total(found) if len(found) else None
 
 
 def phase_rows(table: CallTable, request_ns: int) -> tuple[PhaseRow, ...]:
@@ -106,13 +103,17 @@ def phase_rows(table: CallTable, request_ns: int) -> tuple[PhaseRow, ...]:
         table: All calls.
         request_ns: Duration of all requests together.
     """
-    ok, sources = table.succeeded(), table.sources.known()
-    shares = phase_shares(ok)
+    ok, names = table.succeeded(), table.sources.known()
+    phases, sources, shares = ok["phases"], ok["sources"], phase_shares(ok)
     return tuple(
-        _phase_row(column, ok, math.fsum(shares[:, column]), request_ns, sources)
-        for column in range(len(PHASES))
-        if (ok["phases"][:, column] >= 0).any()
+        _phase_row(name, of_phase, sources[:, column], names, _shared(shares[:, column], request_ns))
+        for column, name in enumerate(PHASES)
+        if ((of_phase := phases[:, column]) >= 0).any()
     )
+
+
+def _shared(shares_ns: Floats, request_ns: int) -> float:
+    return math.fsum(shares_ns.tolist()) / request_ns if request_ns else 0.0
 
 
 def phase_shares(ok: Picked) -> Floats:
@@ -122,18 +123,16 @@ def phase_shares(ok: Picked) -> Floats:
     return np.asarray(ok["critical_ns"][:, None] * phases / durations[:, None])
 
 
-def _phase_row(
-    column: int, ok: Picked, critical_ns: float, request_ns: int, sources: Sequence[str]
-) -> PhaseRow:
-    having = known(ok["phases"][:, column])
+def _phase_row(name: str, ns: Longs, codes: Any, sources: Sequence[str], ratio: float) -> PhaseRow:
+    having = known(ns)
     spread = distribution(having)
     return PhaseRow(
-        PHASES[column],
-        mean_ns=total(having) / len(ok),
+        name,
+        mean_ns=total(having) / len(ns),
         p50_ns=None if spread is None else spread.p50,
         p95_ns=None if spread is None else spread.p95,
-        critical_path_ratio=critical_ns / request_ns if request_ns else 0.0,
-        sources=_counted(ok["sources"][:, column], sources),
+        critical_path_ratio=ratio,
+        sources=_counted(codes, sources),
         n_calls=len(having),
     )
 

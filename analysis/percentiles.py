@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from hotspan.analysis.columns import total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 _SHOWN = (50, 90, 95, 99)
 _MIN_BEYOND = 10  # fewer samples beyond a percentile than this, and it is marked
+_MAX_WHOLE = 1 << 53  # floats below hold every whole number
+_PART = 1 << 15  # samples that are summed at a time: what is made of them stays in the processor's cache
 _TAIL = 0.025  # of the binomial on either side of a 95 % interval
 
 
@@ -84,12 +89,12 @@ def distribution(samples: Samples) -> Distribution | None:
     """
     if not len(samples):
         return None
-    ordered = np.sort(np.asarray(samples, dtype=np.float64))
+    ordered = _ordered(samples)
     p50, p90, p95, p99 = (_quantile(ordered, percent) for percent in _SHOWN)
     low, high = float(ordered[0]), float(ordered[-1])
     return Distribution(
         n=len(ordered),
-        mean=min(max(math.fsum(ordered) / len(ordered), low), high),
+        mean=min(max(mean_of(ordered), low), high),
         min=low,
         p50=p50,
         p90=p90,
@@ -105,9 +110,33 @@ def per_request(samples: Samples) -> PerRequest | None:
     """Return mean, p50, p95 and maximum of one figure of every request, or `None` without requests."""
     if not len(samples):
         return None
-    ordered = np.sort(np.asarray(samples, dtype=np.float64))
-    mean = math.fsum(ordered) / len(ordered)
-    return PerRequest(mean, _quantile(ordered, 50), _quantile(ordered, 95), float(ordered[-1]))
+    ordered = _ordered(samples)
+    return PerRequest(mean_of(ordered), _quantile(ordered, 50), _quantile(ordered, 95), float(ordered[-1]))
+
+
+def mean_of(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    """Return the mean of at least one value, from their exact sum."""
+    parts = [values[first : first + _PART] for first in range(0, len(values), _PART)]
+    summed = 0
+    for part in parts:
+        # Nanoseconds, tokens: whole numbers, whose sum is that of integers.
+        whole = part.astype(np.int64) if np.abs(part).max() < _MAX_WHOLE else None
+        if whole is None or (whole != part).any():
+            return math.fsum(chain.from_iterable(part.tolist() for part in parts)) / len(values)
+        summed += total(whole)
+    return summed / len(values)
+
+
+def _ordered(samples: Samples) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the samples, in order as far as anything here looks at: a quarter of the time of a sort."""
+    values = np.array(samples, dtype=np.float64)
+    last = len(values) - 1
+    places = {0, last, *(_interval_ranks(len(values), 95) or ())}
+    for percent in _SHOWN:
+        below = last * percent // 100
+        places |= {below, min(below + 1, last)}
+    values.partition(sorted(places))
+    return values
 
 
 def _quantile(ordered: np.ndarray[Any, np.dtype[np.float64]], percent: int) -> float:

@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.columns import MAX, floats, longs
+import numpy as np
+
+from hotspan.analysis.columns import MAX, Floats, Longs, floats, longs, repeat
 from hotspan.analysis.self_time import union_ns
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from hotspan.analysis.call_table import Rows
     from hotspan.analysis.generation import ModelCall
 
 NONE: Final = -1
@@ -55,14 +58,18 @@ class RequestCalls:
         found = [tokens for call in self.calls if (tokens := call.total(key)) is not None]
         return sum(found) if found else None
 
-    def agent_runs(self) -> Iterator[list[int]]:
-        """Yield the prompt tokens of the calls of each agent run, those that are known, in order of start."""
-        runs: dict[int, list[int]] = {}
-        for call, agent in zip(self.calls, self.agents, strict=True):
-            tokens = call.prompt_tokens
-            if agent >= 0 and tokens is not None:
-                runs.setdefault(agent, []).append(tokens)
-        yield from runs.values()
+
+@dataclass(frozen=True, slots=True)
+class RequestColumns:
+    """Requests of one form: a row a request in every column."""
+
+    calls: Rows | None  # in the table of calls, a column a call; `None` where they make none
+    agents: Sequence[int]  # as in `RequestCalls`, the same for all
+    has_agent: bool
+    depth: Longs
+    busy_ns: Longs
+    wall_ns: Longs
+    time_ratio: Floats
 
 
 @dataclass(slots=True)
@@ -98,11 +105,30 @@ class RequestTable:
         self.busy_ns.append(min(sum(end - start for start, end in request.intervals), MAX))
         self.add_counts(request)
 
-    def add_no_times(self) -> None:
-        """Leave room for what depends on a request's times."""
-        for column in (self.depth, self.wall_ns, self.busy_ns):
-            column.append(0)
-        self.time_ratio.append(math.nan)
+    def extend(self, requests: RequestColumns) -> None:
+        """Take in many requests, as `add` does one by one."""
+        n, calls = len(requests.depth), requests.calls
+        n_calls = 0 if calls is None else calls.shape[1]
+        self.depth.frombytes(requests.depth.tobytes())
+        self.busy_ns.frombytes(requests.busy_ns.tobytes())
+        self.wall_ns.frombytes(requests.wall_ns.tobytes())
+        self.time_ratio.frombytes(requests.time_ratio.tobytes())
+        repeat(self.n_calls, n_calls, n)
+        repeat(self.has_agent, requests.has_agent, n)
+        if calls is None:
+            repeat(self.n_attempts, 0, n)
+            for column in (self.prompt, self.cached, self.output):
+                repeat(column, NONE, n)
+        else:
+            self.n_attempts.frombytes(_summed(calls["n_attempts"]).tobytes())
+            for name in ("prompt", "cached", "output"):
+                getattr(self, name).frombytes(_summed(calls[name]).tobytes())
+        if calls is None or n_calls == 1:
+            repeat(self.resent, 0, n)
+            return
+        for tokens in calls["prompt"].tolist():
+            runs = runs_of([None if n < 0 else n for n in tokens], requests.agents)
+            self._add_runs(runs, has_agent=requests.has_agent)
 
     def add_counts(self, request: RequestCalls) -> None:
         """Take in what does not depend on the request's times."""
@@ -112,15 +138,43 @@ class RequestTable:
         self.cached.append(_or_none(request.total(semconv.CACHED_TOKENS)))
         self.output.append(_or_none(request.total(semconv.OUTPUT_TOKENS)))
         self.has_agent.append(request.has_agent)
+        runs = runs_of([call.prompt_tokens for call in request.calls], request.agents)
+        self._add_runs(runs if len(request.calls) > 1 else (), has_agent=request.has_agent)
+
+    def _add_runs(self, runs: Iterable[Sequence[int]], *, has_agent: bool) -> None:
         resent = 0
-        for run in request.agent_runs() if len(request.calls) > 1 else ():
+        for run in runs:
             resent += sum(min(before, tokens) for before, tokens in pairwise(run))
             counted = [tokens for tokens in run if tokens]
-            if request.has_agent and len(counted) >= _MIN_RUN:
+            if has_agent and len(counted) >= _MIN_RUN:
                 self.run_calls.append(len(counted))
                 self.run_first.append(min(counted[0], MAX))
                 self.run_last.append(min(counted[-1], MAX))
         self.resent.append(min(resent, MAX))
+
+
+def runs_of(tokens: Iterable[int | None], agents: Iterable[int]) -> Iterable[Sequence[int]]:
+    """Return the prompt tokens of the calls of each agent run, those that are known, in order of start.
+
+    Args:
+        tokens: Of the calls of one request.
+        agents: Which agent run made each; -1: none did.
+    """
+    runs: dict[int, list[int]] = {}
+    for known, agent in zip(tokens, agents, strict=True):
+        if agent >= 0 and known is not None:
+            runs.setdefault(agent, []).append(known)
+    return runs.values()
+
+
+def _summed(counts: Longs) -> Longs:
+    """Return the sum of each row, of what is known: -1 where nothing is."""
+    if counts.shape[1] == 1:
+        return counts[:, 0]
+    sums = np.zeros(len(counts), dtype=np.int64)
+    for column in counts.T:
+        sums += np.minimum(np.maximum(column, 0), MAX - sums)
+    return np.where((counts != NONE).any(axis=1), sums, NONE)
 
 
 def _or_none(value: int | None) -> int:

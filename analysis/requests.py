@@ -26,6 +26,9 @@ _SHOWN: Final = (50, 90, 95, 99)
 _NEVER: Final = 63  # of its older `p`: probability 0
 _MOST: Final = 2.0**_NEVER  # requests that one stands for: beyond it nothing was meant
 _UNKNOWN: Final = 1.0  # weight of a request about which nothing is said
+_WEIGHING: Final = frozenset(
+    {semconv.TAIL_SAMPLING_POLICY, semconv.HONEYCOMB_SAMPLE_RATE, semconv.JAEGER_SAMPLER_TYPE}
+)
 _FAILED: Final[tuple[Outcome, ...]] = ("error", "truncated")
 
 
@@ -81,13 +84,13 @@ class RequestWeights:
     _weights: dict[float, Counter[Outcome]] = field(default_factory=dict)
     _n_chosen: int = 0  # by a sampler that says no weight
 
-    def add(self, root: SpanRecord, outcome: Outcome) -> None:
-        """Count one request."""
+    def add(self, root: SpanRecord, outcome: Outcome, n: int = 1) -> None:
+        """Count one request, or several whose roots say the same of it."""
         weight = weight_of(root)
         if weight is None:
-            self._n_chosen += semconv.TAIL_SAMPLING_POLICY in root.attributes
+            self._n_chosen += n * (semconv.TAIL_SAMPLING_POLICY in root.attributes)
             weight = _UNKNOWN
-        self._weights.setdefault(weight, Counter())[outcome] += 1
+        self._weights.setdefault(weight, Counter())[outcome] += n
 
     @property
     def is_weighted(self) -> bool:
@@ -116,6 +119,11 @@ class RequestWeights:
                 f"{self._n_chosen} requests were chosen by a sampling policy that says no weights: there is "
                 "no share of failures, and percentiles are of the chosen ones"
             )
+
+
+def may_weigh(root: SpanRecord) -> bool:
+    """Return whether a root with such keys may say a weight of its own, beyond what its resource says."""
+    return bool(root.trace_state) or not _WEIGHING.isdisjoint(root.attributes)
 
 
 def weight_of(root: SpanRecord) -> float | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hotspan.analysis import generation_summary
-from hotspan.analysis.columns import view
+from hotspan.analysis.columns import repeat, view
 from hotspan.analysis.model import PHASES
 from hotspan.tracer import semconv
 
@@ -104,18 +104,22 @@ class RequestRows:
 
     def add(self, start_ns: int, duration_ns: int, path_ns: Mapping[str, int], *, succeeded: bool) -> None:
         """Take in one request and its critical-path time by stage."""
-        row = self.begin(start_ns, duration_ns, succeeded=succeeded)
+        row = len(self.starts_ns)
+        self.starts_ns.append(start_ns)
+        self.durations_ns.append(duration_ns)
+        self.has_succeeded.append(succeeded)
         for stage, ns in path_ns.items():
             rows, times = self._path(stage)
             rows.append(row)
             times.append(ns)
 
-    def begin(self, start_ns: int, duration_ns: int, *, succeeded: bool) -> int:
-        """Take in one request without its path, and return its row."""
-        self.starts_ns.append(start_ns)
-        self.durations_ns.append(duration_ns)
-        self.has_succeeded.append(succeeded)
-        return len(self.starts_ns) - 1
+    def extend(self, starts_ns: Longs, durations_ns: Longs, *, succeeded: bool) -> int:
+        """Take in many requests without their paths, and return the row of the first."""
+        first = len(self.starts_ns)
+        self.starts_ns.frombytes(starts_ns.tobytes())
+        self.durations_ns.frombytes(durations_ns.tobytes())
+        repeat(self.has_succeeded, succeeded, len(starts_ns))
+        return first
 
     def add_paths(self, stage: str, rows: Longs, path_ns: Longs) -> None:
         """Take in the critical-path time of one stage in some requests, 0 where they did not wait for it."""

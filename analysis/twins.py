@@ -8,8 +8,12 @@ Source: docs/definitions.md#trace-request-stage.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hotspan.analysis.calls import Calls, calls_of
@@ -17,14 +21,15 @@ from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.gains import READ, Gains, moments_of
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.tracer import semconv
-from hotspan.tracer.record import SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
+    from hotspan.analysis.columns import Longs
+    from hotspan.analysis.forms import Form
     from hotspan.analysis.gains import Place
     from hotspan.analysis.repair import Repairs
-    from hotspan.tracer.record import Attributes, Resource, Scope, Status
+    from hotspan.tracer.record import AttributeValue, Resource, SpanRecord
 
 STAGES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
 _STEP_NS: Final = 250_000_000  # two writers' starts of one call lie no further apart than this
@@ -35,7 +40,7 @@ _AT_LEAST_NS: Final = 5_000_000
 # where neither tells any.  A call that failed may have failed at once, in a wrapper that took its time.
 _MOST_OF_IT: Final = {True: 0.5, False: 0.8}
 _OWN: Final = {semconv.SCOPE_NAME}
-_TELLING: Final = (
+TELLING: Final = (
     semconv.INPUT_TOKENS,
     semconv.OUTPUT_TOKENS,
     semconv.REQUEST_MODEL,
@@ -95,8 +100,32 @@ class _Call:
         return abs(starts) <= near and abs(ends) <= near
 
 
-_Plain = tuple[str, int, int | None, "Attributes", "Status", "Resource", "Scope"]  # a stage, and of its span
 _Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCalls:
+    """Calls of Hotspan's own at one place of a form: what is kept of them, mostly for nothing.
+
+    Attributes:
+        place: In the form.
+        numbers: Of their traces, in the order of reading.
+        starts: ns, as many.
+        ends: The same.
+        said: By attribute that tells a twin, that of each.
+    """
+
+    place: int
+    numbers: Sequence[int]
+    starts: Longs
+    ends: Longs
+    said: Mapping[str, Sequence[AttributeValue]]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+_OwnOfForms = Sequence[tuple["Form", OwnCalls]]
 
 
 @dataclass(slots=True)
@@ -113,27 +142,33 @@ class TwinFilter:
     _order: deque[tuple[_Key, _Call]] = field(default_factory=deque)
     _held: dict[int, Laid] = field(default_factory=dict)
     _n_held: int = 0
-    _own: deque[_Plain] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    _own: deque[_OwnOfForms] = field(default_factory=deque)
+    _n_own: int = 0
     has_others: bool = False  # calls of other writers than Hotspan were seen
 
-    def pass_by(self, stage: str, span: SpanRecord) -> None:
-        """Take a call of Hotspan's own, written as one span; only while `has_others` is not true.
+    def pass_by(self, calls: _OwnOfForms) -> None:
+        """Take calls of Hotspan's own that were read together; only while `has_others` is not true.
 
         Two of one writer are never twins, so that such calls matter only once another writer's comes.
         """
-        # Next to nothing of the span: mostly it is never looked at, and there are thousands.
-        said = {key: span.attributes[key] for key in _TELLING if key in span.attributes}
-        self._own.append((stage, span.start_ns, span.end_ns, said, span.status, span.resource, span.scope))
+        self._own.append(calls)
+        self._n_own += _n_calls(calls)
+        while self._n_own - _n_calls(self._own[0]) >= _WINDOW:
+            self._n_own -= _n_calls(self._own.popleft())
 
-    def put(self, laid: Laid) -> Iterator[Laid]:
-        """Take a trace; yield those that are now ready, which may be others."""
+    def put(self, laid: Laid, before_others: Callable[[], None]) -> Iterator[Laid]:
+        """Take a trace; yield those that are now ready, which may be others.
+
+        Args:
+            laid: The trace.
+            before_others: Called before the first call of another writer is looked at: calls that it has
+                passed by have to be known by then.
+        """
         found = list(_calls(laid))
         if found and not self.has_others and any(call.scopes != _OWN for _, _, call in found):
+            before_others()
             self.has_others = True
-            for stage, start, end, said, status, resource, scope in self._own:
-                span = SpanRecord(
-                    "", "", None, "", start, end, said, status=status, resource=resource, scope=scope
-                )
+            for stage, span in chain.from_iterable(map(_in_order, self._own)):
                 self._remember(*_call_of(stage, [span], span))
             self._own.clear()
         is_alone = bool(found) and _is_alone(laid)
@@ -191,6 +226,20 @@ class TwinFilter:
             self._seen[old_key].remove(old)
             if not self._seen[old_key]:
                 del self._seen[old_key]
+
+
+def _n_calls(calls: _OwnOfForms) -> int:
+    return sum(len(own) for _, own in calls)
+
+
+def _in_order(calls: _OwnOfForms) -> Iterator[tuple[str, SpanRecord]]:
+    """Yield the stage and the span of each call, in the order of the traces."""
+    rows = (zip(own.numbers, repeat(form), repeat(own), range(len(own)), strict=False) for form, own in calls)
+    for _, form, own, row in heapq.merge(*rows, key=itemgetter(0)):
+        said = {key: column[row] for key, column in own.said.items() if column[row] is not None}
+        times = int(own.starts[row]), int(own.ends[row])
+        span = form.spans[own.place]._replace(start_ns=times[0], end_ns=times[1], attributes=said)
+        yield str(form.calls.stages[own.place]), span
 
 
 def _calls(laid: Laid) -> Iterator[tuple[int, _Key, _Call]]:

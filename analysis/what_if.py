@@ -8,7 +8,8 @@ child has.  Source: docs/definitions.md#what-if.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 HALF = 0.5
 
@@ -30,17 +31,20 @@ HALF = 0.5
 class Timeline:
     """One request, reduced to what a replay needs; node 0 is the root, parents come first.
 
-    Times are nanoseconds from the request's start.
+    Times are nanoseconds from the request's start: a number each, or a column of the times of many requests
+    that are alike in all else.
     """
 
-    starts: Sequence[int]
-    ends: Sequence[int]
+    starts: Sequence[Any]
+    ends: Sequence[Any]
     stages: Sequence[str | None]  # whose time a node's own time is
     children: Sequence[Sequence[int]]  # by start
-    children_by_end: Sequence[Sequence[int]]
+    # Siblings that had ended when a node started, without those before which the sibling before it did.
+    awaited: Sequence[Sequence[int]]
+    last: Sequence[int]  # each node's child that ended last
 
     @property
-    def duration_ns(self) -> int:
+    def duration_ns(self) -> Any:
         """The request's duration as it was."""
         return self.ends[0]
 
@@ -61,44 +65,65 @@ def timeline_of(tree: Tree, calls: Calls, root: int) -> Timeline:
     for siblings in children:
         siblings.sort(key=lambda node: (starts[node], ends[node]))
     stages = [calls.stages[owner] if owner != NO_OWNER else None for owner in owners]
-    by_end = [
-        sorted(siblings, key=lambda node: (ends[node], starts[node])) if len(siblings) > 1 else siblings
-        for siblings in children
-    ]
-    return Timeline(starts, ends, stages, children, by_end)
+    awaited: list[Sequence[int]] = [()] * len(order)
+    last = list(range(len(order)))
+    for node, siblings in enumerate(children):
+        if siblings:
+            last[node] = _await(siblings, starts, ends, awaited)
+    return Timeline(starts, ends, stages, children, awaited, last)
 
 
-def replay_ns(timeline: Timeline, factors: Mapping[str, float]) -> float:
+def _await(
+    siblings: Sequence[int], starts: Sequence[int], ends: Sequence[int], awaited: list[Sequence[int]]
+) -> int:
+    """Note for which siblings each one waited; return the last to end."""
+    if len(siblings) == 1:
+        return siblings[0]
+    by_end = sorted(siblings, key=lambda node: (ends[node], starts[node]))
+    placed: set[int] = set()
+    n_ended = 0
+    for child in siblings:
+        first = n_ended
+        # Of length 0, and starts just now: not placed yet.
+        while ends[by_end[n_ended]] <= starts[child] and by_end[n_ended] in placed:
+            n_ended += 1
+        awaited[child] = by_end[first:n_ended]
+        placed.add(child)
+    return by_end[-1]
+
+
+def replay_ns(timeline: Timeline, factors: Mapping[str, float], later: Callable[..., Any] = max) -> Any:
     """Return how long the request takes when each stage's own time is multiplied by its factor.
 
     Args:
         timeline: The request as it was.
         factors: Stage -> factor, at least 0; stages that are not in it stay as they were.
+        later: Returns the later of two times: of columns, `np.maximum`.
+
+    Returns:
+        A float, or a column of them.
     """
-    durations = [0.0] * len(timeline.starts)
+    durations: list[Any] = [0.0] * len(timeline.starts)
     for node in range(len(durations) - 1, -1, -1):  # children before parents
         stage = timeline.stages[node]
         factor = 1.0 if stage is None else factors.get(stage, 1.0)
-        durations[node] = _replayed(timeline, node, factor, durations)
+        durations[node] = _replayed(timeline, node, factor, durations, later)
     return durations[0]
 
 
-def _replayed(timeline: Timeline, node: int, factor: float, durations: Sequence[float]) -> float:
-    starts, ends, siblings = timeline.starts, timeline.ends, timeline.children[node]
-    if not siblings:
-        return (ends[node] - starts[node]) * factor
-    by_end = timeline.children_by_end[node]
-    new_ends: dict[int, float] = {}
-    was_ready, is_ready, n_ended = starts[node], 0.0, 0
-    for child in siblings:
-        while n_ended < len(by_end) and ends[by_end[n_ended]] <= starts[child]:
-            ended = by_end[n_ended]
-            if ended not in new_ends:
-                break  # of length 0, and starts just now: not placed yet
-            was_ready, is_ready = ends[ended], max(is_ready, new_ends[ended])
-            n_ended += 1
+def _replayed(
+    timeline: Timeline, node: int, factor: float, durations: Sequence[Any], later: Callable[..., Any]
+) -> Any:
+    starts, ends = timeline.starts, timeline.ends
+    new_ends: dict[int, Any] = {}
+    was_ready, is_ready = starts[node], 0.0
+    for child in timeline.children[node]:
+        for ended in timeline.awaited[child]:
+            was_ready, is_ready = ends[ended], later(is_ready, new_ends[ended])
         new_ends[child] = is_ready + (starts[child] - was_ready) * factor + durations[child]
-    return max(new_ends.values()) + (ends[node] - ends[by_end[-1]]) * factor
+    if not new_ends:
+        return (ends[node] - starts[node]) * factor
+    return reduce(later, new_ends.values()) + (ends[node] - ends[timeline.last[node]]) * factor
 
 
 @dataclass(slots=True)
@@ -113,10 +138,20 @@ class Halvings:
         """Take in one request."""
         row = len(self.durations_ns)
         self.durations_ns.append(timeline.duration_ns)
-        for stage in dict.fromkeys(timeline.stages):
-            if stage is not None and stage not in semconv.ENVELOPES:
-                self.columns(stage)[0].append(row)
-                self.columns(stage)[1].append(replay_ns(timeline, {stage: HALF}))
+        for stage in _work(timeline):
+            where, halved = self.columns(stage)
+            where.append(row)
+            halved.append(replay_ns(timeline, {stage: HALF}))
+
+    def add_all(self, timeline: Timeline) -> None:
+        """Take in many requests that are alike, as `add` does one by one."""
+        durations = timeline.duration_ns
+        rows = np.arange(len(self.durations_ns), len(self.durations_ns) + len(durations))
+        self.durations_ns.frombytes(durations.tobytes())
+        for stage in _work(timeline):
+            where, halved = self.columns(stage)
+            where.frombytes(rows.tobytes())
+            halved.frombytes(replay_ns(timeline, {stage: HALF}, np.maximum).tobytes())
 
     def columns(self, stage: str) -> tuple[array[int], array[float]]:
         """Return a stage's two columns."""
@@ -140,3 +175,8 @@ class Halvings:
                 p50, p95 = after.p50 / before.p50 - 1, after.p95 / before.p95 - 1
                 found.append(WhatIf(f"{stage} x{HALF}", p50, p95))
         return tuple(sorted(found, key=lambda item: item.request_p50_change_ratio))
+
+
+def _work(timeline: Timeline) -> list[str]:
+    """Return the stages whose time is not a request's, an agent's or a step's own."""
+    return [stage for stage in dict.fromkeys(timeline.stages) if stage and stage not in semconv.ENVELOPES]

@@ -175,14 +175,19 @@ class SpanBatch(Sequence[SpanRecord]):
 class Trace:
     """All spans with one trace id, indexed by parent.  Never changed after it was made."""
 
-    __slots__ = ("_by_id", "_children", "spans", "trace_id")
+    __slots__ = ("_by_id", "_children", "_spans", "trace_id")
 
     def __init__(self, trace_id: str, spans: Iterable[SpanRecord]) -> None:
         self.trace_id = trace_id
-        self.spans: tuple[SpanRecord, ...] = tuple(spans)
+        self._spans: tuple[SpanRecord, ...] = tuple(spans)
         # Made at the first question: a large file's traces are mostly asked none.
         self._by_id: dict[str, SpanRecord] | None = None
         self._children: dict[str | None, list[SpanRecord]] = {}
+
+    @property
+    def spans(self) -> tuple[SpanRecord, ...]:
+        """The spans, in the order in which they were read."""
+        return self._spans
 
     @property
     def by_id(self) -> dict[str, SpanRecord]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hotspan.analysis.patterns import Patterns
 from hotspan.analysis.patterns.decode_load import decode_load
 from hotspan.analysis.patterns.growth import prompt_growth
-from hotspan.analysis.patterns.overlaps import overlapped_ns
+from hotspan.analysis.patterns.overlaps import overlapped_by_all, overlapped_ns
 from hotspan.analysis.patterns.path import OnPath
 from hotspan.analysis.patterns.refusals import refusals_of
 from hotspan.analysis.patterns.repeats import RepeatCollector
@@ -17,13 +17,12 @@ from hotspan.analysis.patterns.runs import RunCollector
 from hotspan.analysis.patterns.stalls import StallCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from hotspan.analysis.call_table import CallTable
     from hotspan.analysis.calls import Calls
-    from hotspan.analysis.columns import Longs
     from hotspan.analysis.critical_path import Segment
-    from hotspan.analysis.forms import Form
+    from hotspan.analysis.form_sums import FormTimes
     from hotspan.analysis.generation import ModelCall
     from hotspan.analysis.request_table import RequestTable
     from hotspan.analysis.tree import Tree
@@ -54,22 +53,16 @@ class PatternCollector:
         self._stalls.add(tree, calls, below)
         self._overlapped_ns += overlapped_ns(tree, calls, below, segments)
 
-    def add_form(
-        self, form: Form, starts: Longs, ends: Longs, paths: Mapping[int, Sequence[Segment]]
-    ) -> None:
-        """Take in the requests of one form, in which nothing repeats.
-
-        Args:
-            form: With those in which calls run at once.
-            starts: A row a request.
-            ends: The same.
-            paths: The critical paths of the requests in which calls run at once, by row.
-        """
-        for row, segments in paths.items():
-            tree = form.overlapping[row]
-            self._overlapped_ns += overlapped_ns(tree, form.calls, range(len(form.spans)), segments)
-        self._repeats.pass_over(len(starts))
-        self._stalls.add_form(form, starts, ends)
+    def add_form(self, times: FormTimes) -> None:
+        """Take in the requests of one form, in which nothing repeats."""
+        batch = times.batch
+        for traces in times.alike:
+            self._overlapped_ns += overlapped_by_all(traces)
+        for row, tree in times.trees.items():
+            below = range(len(batch.form.spans))
+            self._overlapped_ns += overlapped_ns(tree, batch.form.calls, below, times.segments[row])
+        self._repeats.pass_over(len(batch))
+        self._stalls.add_form(batch.form, batch.starts, batch.ends)
 
     def result(self, calls: CallTable, requests: RequestTable) -> Patterns:
         """Return the patterns; the model calls are all of the run, and those of its requests."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hotspan.analysis.generation import ModelCall
-    from hotspan.tracer.record import Attributes
+    from hotspan.tracer.record import Attributes, SpanRecord
 
 # What clients call an answer with a status, where they do not record the status itself.
 _STATUS_OF_ERROR: Final = {
@@ -24,19 +24,24 @@ _FAILED_FROM: Final = 400
 def refusals_of(call: ModelCall) -> Iterator[str]:
     """Yield why each failed attempt of a call failed: `429`, `503`, `ConnectError`, …; nothing unknown."""
     for span in call.attempts:
-        if not span.events and span.status != "error" and _status(span.attributes) is None:
+        status = span.attributes.get(semconv.HTTP_STATUS)
+        if not may_refuse(span, status):
             continue
         failed = [event for event in span.events if event.name == semconv.ATTEMPT_EVENT]
         accounts = [event.attributes for event in failed]
-        if not failed and (span.status == "error" or _status(span.attributes) is not None):
+        if not failed and (span.status == "error" or _status(status) is not None):
             accounts = [span.attributes]
         for account in accounts:
-            if reason := _status(account) or _error(account):
+            if reason := _status(account.get(semconv.HTTP_STATUS)) or _error(account):
                 yield reason
 
 
-def _status(attributes: Attributes) -> str | None:
-    status = attributes.get(semconv.HTTP_STATUS)
+def may_refuse(span: SpanRecord, status: object) -> bool:
+    """Return whether a call's span may tell of an attempt that failed; `status` is its HTTP status."""
+    return bool(span.events) or span.status == "error" or _status(status) is not None
+
+
+def _status(status: object) -> str | None:
     is_failure = isinstance(status, int) and status >= _FAILED_FROM
     return str(status) if is_failure else None
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.readers.census import count_spans
-from hotspan.analysis.readers.formats import items
-from hotspan.analysis.readers.items import Flaw, LostNote, RefusedSpan
+from hotspan.analysis.readers.formats import is_plain_otlp_lines, items, items_of_lines
+from hotspan.analysis.readers.items import Drafts, Flaw, Item, LostNote, RefusedSpan
 from hotspan.analysis.readers.source import Source, sources_of
 from hotspan.analysis.readers.window import Window
 from hotspan.tracer import semconv
@@ -18,6 +18,9 @@ from hotspan.tracer.record import SpanRecord, Trace
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable, Sequence
+
+    from hotspan.analysis.drafts import Draft
 
 __all__ = ["ReadEvidence", "TraceReader", "load"]
 
@@ -63,21 +66,46 @@ class TraceReader(Iterator[Trace]):
         self._sources = sources
         self._failures: list[HotspanError] = []
         self._traces = self._read()
+        self._has_begun = False
 
     def __next__(self) -> Trace:
+        self._has_begun = True
         return next(self._traces)
 
     def _read(self) -> Iterator[Trace]:
         window = Window(count_spans(self._sources))
         is_any = False
         try:
-            for trace in window.complete(span for source in self._sources for span in self._spans(source)):
+            for trace in window.complete(self._batches()):
                 is_any = True
                 yield trace
         finally:
             self.evidence.n_spilled_spans = window.n_spilled
         if self.evidence.n_refused_spans and not is_any:
             raise UnusableTraceError(self._unusable())
+
+    def _batches(self) -> Iterator[Sequence[SpanRecord | Draft]]:
+        for source in self._sources:
+            yield from self._spans(source)
+
+    def file_of_lines(self) -> str | None:
+        """Return the file, if it is one of OTLP/JSON lines, not compressed, and nothing was read yet."""
+        if self._has_begun or len(self._sources) > 1 or not is_plain_otlp_lines(self._sources[0]):
+            return None
+        return self._sources[0].name
+
+    def forget(self) -> None:
+        """Be as if nothing had been read."""
+        self.evidence = ReadEvidence(files=self.evidence.files)
+
+    def spans_of_lines(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[Sequence[SpanRecord | Draft]]:
+        """Yield the spans of some lines of that file, whose others were read elsewhere; note the evidence.
+
+        Args:
+            lines: Number, from 1, and text of each, in order; an empty one where others follow.
+        """
+        (source,) = self._sources
+        yield from self._sorted_out(source, items_of_lines(source, lines, self.evidence.warn))
 
     def _unusable(self) -> str:
         evidence = self.evidence
@@ -86,9 +114,9 @@ class TraceReader(Iterator[Trace]):
             f"{evidence.n_refused_spans} left out). {' '.join(evidence.warnings[:1])}. Look at the writer."
         )
 
-    def _spans(self, source: Source) -> Iterator[SpanRecord]:
+    def _spans(self, source: Source) -> Iterator[Sequence[SpanRecord | Draft]]:
         try:
-            yield from self._sorted_out(source)
+            yield from self._sorted_out(source, items(source, self.evidence.warn))
         except HotspanError as exc:
             # Of a directory the files that hold traces are read, whatever else lies in it.
             self._failures.append(exc)
@@ -97,10 +125,12 @@ class TraceReader(Iterator[Trace]):
             what = str(exc).partition("; it begins with")[0].partition(". ")[0]
             self.evidence.warn(f"{what.removesuffix('.')}. The file was passed over.")
 
-    def _sorted_out(self, source: Source) -> Iterator[SpanRecord]:
+    def _sorted_out(self, source: Source, found: Iterator[Item]) -> Iterator[Sequence[SpanRecord | Draft]]:
         flaws: dict[str, list[int]] = {}
-        for item in items(source, self.evidence.warn):
+        for item in found:
             if isinstance(item, SpanRecord):
+                yield (item,)
+            elif isinstance(item, Drafts):
                 yield item
             elif isinstance(item, RefusedSpan):
                 self._refuse(source, item)

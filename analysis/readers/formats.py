@@ -23,13 +23,14 @@ from hotspan.analysis.readers import (
     sniff,
     values,
 )
+from hotspan.analysis.readers.framing import Document
 from hotspan.analysis.readers.items import Flaw, Item, RefusedSpan
+from hotspan.analysis.readers.otlp_text import TextDecoder
 from hotspan.analysis.readers.source import HEAD_BYTES
 from hotspan.tracer.errors import TraceFileError
 from hotspan.tracer.record import SpanRecord
 
 if TYPE_CHECKING:
-    from hotspan.analysis.readers.framing import Document
     from hotspan.analysis.readers.source import Source
 
 Warn = Callable[[str], None]
@@ -46,6 +47,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BEGIN: Final = 64  # bytes in which an object's first key lies, in whatever layout
 _ALIKE: Final = 12  # bytes in which the lines of one writer begin alike
 _OTLP_STARTS: Final = tuple(b'{"%b"' % key.encode() for key in sniff.OTLP_KEYS)
+_NOTHING: Final = b'{"resourceSpans":[]}'
 _LINE: Final = re.compile(rb"[^\n]+")
 _PRETTY: Final = frozenset({b"{", b"["})  # what begins an object over many lines
 
@@ -62,6 +64,25 @@ def items(source: Source, warn: Warn) -> Iterator[Item]:
         warn(
             f"{source.name}: the compressed data breaks off before its end; what was read until there is kept"
         )
+
+
+def is_plain_otlp_lines(source: Source) -> bool:
+    """Return whether a source is a file, not compressed, in which every line is an OTLP/JSON object."""
+    if not source.is_plain_file() or sniff.binary_format(source.head()) is not None:
+        return False
+    return source.first_lines().startswith(_OTLP_STARTS) and _has_lines(source)
+
+
+def items_of_lines(source: Source, lines: Iterable[tuple[int, bytes]], warn: Warn) -> Iterator[Item]:
+    """Yield what some lines of such a file hold; the others were read elsewhere.
+
+    Args:
+        source: The file.
+        lines: Number, from 1, and text of each, in order; an empty one stands for others that follow.
+        warn: As for `items`.
+    """
+    documents = (Document(number, text.strip() or _NOTHING) for number, text in lines)
+    yield from plausible.checked(_Text(source, warn, is_rest=True).otlp(documents), source.name, warn)
 
 
 def _items(source: Source, warn: Warn) -> Iterator[Item]:
@@ -108,8 +129,9 @@ def _refusal(source: Source, name: str) -> TraceFileError:
 class _Text:
     """JSON of any dialect, in any framing."""
 
-    def __init__(self, source: Source, warn: Warn) -> None:
+    def __init__(self, source: Source, warn: Warn, *, is_rest: bool = False) -> None:
         self._source = source
+        self._is_any_read = is_rest
         self._warn = warn
         self._is_lines = _has_lines(source)
         self._looked_at: tuple[Document, Sequence[Any]] | None = (
@@ -123,7 +145,7 @@ class _Text:
         first, dialect = self._first_known(documents)
         found = itertools.chain([first], documents)
         if dialect is None:
-            yield from self._otlp(found)
+            yield from self.otlp(found)
         else:
             yield from self._not_empty(dialect, dialect.read(self._parsed(found, dialect)))
 
@@ -191,9 +213,17 @@ class _Text:
         looked_at, self._looked_at = self._looked_at, None
         return looked_at[1] if looked_at and looked_at[0] is document else _parse(document)
 
-    def _otlp(self, documents: Iterable[Document]) -> Iterator[Item]:
+    def otlp(self, documents: Iterable[Document]) -> Iterator[Item]:
+        """Yield what documents of OTLP/JSON hold."""
         decoder = otlp_json.Decoder()
-        for _, found in self._each(documents, lambda document: [_decoded(decoder, document)]):
+        texts = TextDecoder(decoder)
+
+        def decoded(document: Document) -> list[Sequence[Item]]:
+            # Most files are lines in one layout, and of those one item a line is handed on.
+            drafts = texts.drafts(document.text) if self._is_lines and not document.problem else None
+            return [_decoded(decoder, document) if drafts is None else (drafts,)]
+
+        for _, found in self._each(documents, decoded):
             yield from found
 
     def _each(
@@ -201,19 +231,18 @@ class _Text:
     ) -> Iterator[tuple[Document, Any]]:
         """Yield what each document holds, with the document; what cannot be read is said and left out."""
         bad: tuple[Document, str] | None = None  # the latest: whether it was the last is known afterwards
-        is_any_read = False
         for document in documents:
             if bad:
                 self._leave_out(*bad)
                 bad = None
             try:
                 for value in decode(document):
-                    is_any_read = True
+                    self._is_any_read = True
                     yield document, value
             except (ValueError, *_UNREADABLE) as exc:
                 bad = document, framing.TOO_DEEP if isinstance(exc, RecursionError) else str(exc)
                 yield from self._rest_of(document, decode)
-        if bad and not is_any_read:
+        if bad and not self._is_any_read:
             raise self._nothing([bad])
         if bad:
             document, why = bad

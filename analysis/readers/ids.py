@@ -12,6 +12,7 @@ SPAN_DIGITS = 16
 _DIGITS = "0123456789abcdef"
 _HEX = frozenset(_DIGITS)
 _UUID_CHARACTERS = 36
+_FROM_URL_SAFE = str.maketrans("-_", "+/")
 _BY_TIME = "126"  # versions of UUIDs whose last digits are those of a machine
 
 
@@ -53,12 +54,13 @@ def of_uuid(text: str) -> str | None:
 
 
 def _hex(text: str, n_digits: int) -> str | None:
-    if len(text) > n_digits or text.startswith("0x"):
-        text = text.removeprefix("0x").replace("-", "")  # as Python prints it; as a UUID
     n_base64 = -(-n_digits // 6) * 4  # 24 characters for a trace id, 12 for a span id, padding included
     if len(text) == n_base64 and text.endswith("="):
         return _from_base64(text, n_digits)
-    lowered = text.lower()
+    plain = text
+    if len(text) > n_digits or text.startswith("0x"):
+        plain = text.removeprefix("0x").replace("-", "")  # as Python prints it; as a UUID
+    lowered = plain.lower()
     if lowered and len(lowered) <= n_digits and _HEX.issuperset(lowered):
         return _non_zero(lowered.zfill(n_digits))
     # Base64 without its padding is told from hex by its length and by a character that hex has not.
@@ -72,7 +74,7 @@ _cached_hex = lru_cache(maxsize=4096)(_hex)  # the spans of one trace mostly lie
 
 def _from_base64(text: str, n_digits: int) -> str | None:
     try:
-        raw = base64.b64decode(text, validate=True)
+        raw = base64.b64decode(text.translate(_FROM_URL_SAFE), validate=True)
     except binascii.Error:
         return None
     return _non_zero(raw.hex()) if len(raw) * 2 == n_digits else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hotspan.analysis.drafts import Draft
 from hotspan.tracer.metric import MetricPoint
 from hotspan.tracer.record import Resource, SpanRecord
 
@@ -28,4 +29,8 @@ class LostNote(NamedTuple):
     resource: Resource
 
 
-Item = SpanRecord | RefusedSpan | Flaw | LostNote | MetricPoint
+class Drafts(list[Draft]):
+    """Spans that are not made yet, of one line."""
+
+
+Item = SpanRecord | Drafts | RefusedSpan | Flaw | LostNote | MetricPoint

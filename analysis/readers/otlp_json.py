@@ -9,6 +9,7 @@ field, so that what is bad costs itself only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -80,50 +81,51 @@ class _LooseSpan(_Span, rename="camel", gc=False):
 
 
 class _Attributed(msgspec.Struct, rename="camel", gc=False):
-    name: str = ""
-    version: str = ""
+    name: str | None = ""  # null, here and below: as good as left out
+    version: str | None = ""
     attributes: msgspec.Raw = _NO_LIST
 
 
 class _ScopeSpans(msgspec.Struct, rename="camel", gc=False):
     scope: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str = ""
-    spans: list[_Span] = []
+    schema_url: str | None = ""
+    spans: list[_Span] | None = []
 
 
 class _LooseScopeSpans(msgspec.Struct, rename="camel", gc=False):
     scope: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str = ""
-    spans: list[msgspec.Raw] = []
+    schema_url: str | None = ""
+    spans: list[msgspec.Raw] | None = []
 
 
 class _ResourceSpans(msgspec.Struct, rename="camel", gc=False):
     resource: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str = ""
-    scope_spans: list[_ScopeSpans] = []
-    instrumentation_library_spans: list[_ScopeSpans] = []  # before OTLP 0.15
+    schema_url: str | None = ""
+    scope_spans: list[_ScopeSpans] | None = []
+    instrumentation_library_spans: list[_ScopeSpans] | None = []  # before OTLP 0.15
 
 
 class _LooseResourceSpans(msgspec.Struct, rename="camel", gc=False):
     resource: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str = ""
-    scope_spans: list[_LooseScopeSpans] = []
-    instrumentation_library_spans: list[_LooseScopeSpans] = []
+    schema_url: str | None = ""
+    scope_spans: list[_LooseScopeSpans] | None = []
+    instrumentation_library_spans: list[_LooseScopeSpans] | None = []
 
 
 class _Export(msgspec.Struct, rename="camel", gc=False):
-    resource_spans: list[_ResourceSpans] = []
-    batches: list[_ResourceSpans] = []
+    resource_spans: list[_ResourceSpans] | None = []
+    batches: list[_ResourceSpans] | None = []
 
 
 class _LooseExport(msgspec.Struct, rename="camel", gc=False):
-    resource_spans: list[_LooseResourceSpans] = []
-    batches: list[_LooseResourceSpans] = []
+    resource_spans: list[_LooseResourceSpans] | None = []
+    batches: list[_LooseResourceSpans] | None = []
 
 
 # Not strict: integers in strings become integers in the decoder.
 _decode = msgspec.json.Decoder(_Export | list[_Export], strict=False).decode
 _decode_loosely = msgspec.json.Decoder(_LooseExport | list[_LooseExport]).decode
+_decode_body = msgspec.json.Decoder(_Span, strict=False).decode
 _decode_span = msgspec.json.Decoder(_LooseSpan, strict=False).decode
 _decode_attributed = msgspec.json.Decoder(_Attributed, strict=False).decode
 # Enums by number, by number in a string, and by name.
@@ -146,8 +148,8 @@ class Decoder:
     """Decodes documents; keeps what documents of one file share (resources, scopes, attributes)."""
 
     def __init__(self) -> None:
-        self._resources: dict[tuple[bytes, str], Resource] = {}
-        self._scopes: dict[tuple[bytes, str], Scope] = {}
+        self._resources: dict[tuple[bytes, str | None], Resource] = {}
+        self._scopes: dict[tuple[bytes, str | None], Scope] = {}
         self._attributes = KnownAttributes()
         self._flaws: list[str] = []  # of the document that is being read
 
@@ -175,32 +177,74 @@ class Decoder:
         found: list[Item] = []
         self._flaws.clear()
         for export in exports if isinstance(exports, list) else [exports]:
-            for group in (*export.resource_spans, *export.batches):
+            for group in (*(export.resource_spans or ()), *(export.batches or ())):
                 self._read_group(group, found)
         found.extend(map(Flaw, self._flaws))
+        if not found and (inner := _wrapped(document)):
+            return self.items(inner)
         return found
+
+    def owners(self, frame: Sequence[str]) -> list[tuple[Resource, Scope]]:
+        """Return whose the spans of a document are, list by list; none if in doubt.
+
+        Args:
+            frame: The text around the lists' spans, one piece more than there are lists.
+        """
+        self._flaws.clear()
+        # A span for those of each list shows that they are where spans belong.
+        stand_ins = [f'{{"spanId":"{number}"}}' for number in range(len(frame) - 1)]
+        document = "".join(chain.from_iterable(zip_longest(frame, stand_ins, fillvalue="")))
+        try:
+            export: Any = _decode(document)
+        except (ValueError, RecursionError):
+            return []
+        groups = [] if isinstance(export, list) or export.batches else export.resource_spans or []
+        found, seen = [], []
+        for group in groups:
+            resource = self._resource(bytes(group.resource), group.schema_url)
+            for scoped in group.scope_spans or ():
+                found.append((resource, self._scope(bytes(scoped.scope), scoped.schema_url)))
+                seen.append([span.span_id for span in scoped.spans or ()])
+        if seen != [[str(number)] for number in range(len(stand_ins))] or self._flaws:
+            return []
+        return [] if any(not group.scope_spans for group in groups) else found
+
+    def body(self, text: str, resource: Resource, scope: Scope) -> SpanRecord | None:
+        """Return a span without ids and times from the rest of its object; `None` if in doubt."""
+        self._flaws.clear()
+        try:
+            span = _decode_body(text)
+            if any((span.trace_id, span.span_id, span.parent_span_id)):
+                return None
+            if span.start_time_unix_nano or span.end_time_unix_nano:
+                return None
+            found = self._made(("", "", None), span, resource, scope)
+        except (ValueError, RecursionError):
+            return None
+        return None if self._flaws else found
 
     def _read_group(self, group: _ResourceSpans | _LooseResourceSpans, found: list[Item]) -> None:
         resource = self._resource(bytes(group.resource), group.schema_url)
         n_before = len(found)
-        for scoped in (*group.scope_spans, *group.instrumentation_library_spans):
+        for scoped in (*(group.scope_spans or ()), *(group.instrumentation_library_spans or ())):
             scope = self._scope(bytes(scoped.scope), scoped.schema_url)
-            found.extend([self._span(span, resource, scope) for span in scoped.spans])
+            found.extend([self._span(span, resource, scope) for span in scoped.spans or ()])
         if len(found) == n_before:
             found.append(LostNote(resource))
 
-    def _resource(self, raw: bytes, schema_url: str) -> Resource:
+    def _resource(self, raw: bytes, schema_url: str | None) -> Resource:
         found = self._resources.get((raw, schema_url))
         if found is None:
-            found = Resource(self._read(_attributed(raw).attributes), schema_url)
+            found = Resource(self._read(_attributed(raw).attributes), schema_url or "")
             self._resources[raw, schema_url] = found
         return found
 
-    def _scope(self, raw: bytes, schema_url: str) -> Scope:
+    def _scope(self, raw: bytes, schema_url: str | None) -> Scope:
         found = self._scopes.get((raw, schema_url))
         if found is None:
             scope = _attributed(raw)
-            found = Scope(scope.name, scope.version, self._read(scope.attributes), schema_url)
+            attributes = self._read(scope.attributes)
+            found = Scope(scope.name or "", scope.version or "", attributes, schema_url or "")
             self._scopes[raw, schema_url] = found
         return found
 
@@ -231,12 +275,17 @@ class Decoder:
         if trace_id is None or span_id is None:
             msg = f"span {span.name!r} has no usable id (trace {span.trace_id!r}, span {span.span_id!r})"
             raise ValueError(msg)
-        status, parent = span.status, span.parent_span_id
+        parent = span.parent_span_id
+        parent_id = (ids.span_id(parent) or self._parent(parent)) if parent else None
+        return self._made((trace_id, span_id, parent_id), span, resource, scope)
+
+    def _made(
+        self, span_ids: tuple[str, str, str | None], span: _Decoded, resource: Resource, scope: Scope
+    ) -> SpanRecord:
+        status = span.status
         # By position and without the class's own checks: once for every span of a file.
         return SpanRecord._make((
-            trace_id,
-            span_id,
-            (ids.span_id(parent) or self._parent(parent)) if parent else None,
+            *span_ids,
             span.name,
             int(span.start_time_unix_nano or 0),
             int(span.end_time_unix_nano or 0) or None,
@@ -291,6 +340,26 @@ class Decoder:
     def _link(self, link: _Link) -> Link:
         trace_id, span_id = ids.trace_id(link.trace_id), ids.span_id(link.span_id)
         return Link(trace_id or "", span_id or "", self._read(link.attributes), link.trace_state)
+
+
+class _Answer(msgspec.Struct, gc=False):
+    trace: msgspec.Raw = _NO_LIST  # Tempo
+    result: msgspec.Raw = _NO_LIST  # Jaeger, version 3
+    data: msgspec.Raw = _NO_LIST
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+
+
+def _wrapped(document: bytes) -> bytes:
+    """Return the document in an API's answer; nothing where there is none."""
+    try:
+        answer = _decode_answer(document)
+    except msgspec.ValidationError:  # a list
+        return b""
+    return next(
+        (bytes(raw) for raw in (answer.trace, answer.result, answer.data) if bytes(raw)[:1] == b"{"), b""
+    )
 
 
 def _attributed(raw: bytes) -> _Attributed:

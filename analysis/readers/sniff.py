@@ -44,6 +44,8 @@ DIALECTS: Final = (
 )
 OTLP_KEYS: Final = ("resourceSpans", "batches", "resource_spans", "resourceMetrics")
 
+_OTLP_ANSWERS: Final = ("trace", "result", "data")
+
 BINARY: Final = "binary data"  # of no format that is known, or a damaged text
 
 _UTF_16: Final = "a text in UTF-16 (PowerShell's > writes it; Out-File -Encoding utf8 does not)"
@@ -88,8 +90,12 @@ def dialect_of_keys(keys: frozenset[str]) -> Dialect | None:
 
 
 def is_otlp(document: Any) -> bool:
-    """Return whether a JSON object is an OTLP export."""
-    return isinstance(document, Mapping) and any(key in document for key in OTLP_KEYS)
+    """Return whether a JSON object is an OTLP export, or an API's answer that holds one."""
+    if not isinstance(document, Mapping):
+        return False
+    answers = (document.get(key) for key in _OTLP_ANSWERS)
+    found = (document, *(answer for answer in answers if isinstance(answer, Mapping)))
+    return any(key in export for export in found for key in OTLP_KEYS)
 
 
 def dialect_of(document: Any) -> Dialect | None:

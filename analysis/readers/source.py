@@ -17,7 +17,7 @@ from hotspan.analysis.readers import compression
 from hotspan.tracer.errors import TraceFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 STDIN: Final = "-"
 HEAD_BYTES: Final = 1 << 16  # enough to tell a format
@@ -58,6 +58,11 @@ class Source:
         self._seen = b"".join(seen)
         return self._seen[:n_bytes]
 
+    def is_plain_file(self) -> bool:
+        """Return whether it is a file on the disk, and not compressed."""
+        self.head()
+        return self._is_plain and Path(self.name).is_file()
+
     def first_lines(self) -> bytes:
         """Return at least the first two lines, likewise; of longer ones `MAX_DOCUMENT_BYTES`."""
         n_bytes = HEAD_BYTES
@@ -75,9 +80,9 @@ class Source:
         yield from self._unread()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines with their line ends; the last one may lack it.
+        """Yield the lines without their line ends.
 
-        A line of more than `MAX_DOCUMENT_BYTES` is cut there.
+        A line of more than `MAX_DOCUMENT_BYTES` is cut behind that many.
         """
         begun: list[bytes] = []
         n_begun = 0
@@ -87,18 +92,17 @@ class Source:
                 begun.append(first)
                 n_begun += len(first)
             if others:
-                yield b"".join(begun)[:MAX_DOCUMENT_BYTES] + b"\n"
+                yield _cut(begun)
                 *lines, last = others
-                yield from (line + b"\n" for line in lines)
+                yield from lines
                 begun, n_begun = [last], len(last)
         if n_begun:
-            yield b"".join(begun)[:MAX_DOCUMENT_BYTES]
+            yield _cut(begun)
 
     @contextmanager
     def file(self) -> Iterator[IO[bytes]]:
         """Give what the file holds, unpacked, as a file that can be sought; a temporary copy if need be."""
-        self.head()
-        if self._is_plain and Path(self.name).is_file():
+        if self.is_plain_file():
             with Path(self.name).open("rb") as file:
                 yield file
             return
@@ -138,6 +142,11 @@ class Source:
             yield from compression.unframed(blocks, self.name, MAX_DOCUMENT_BYTES)
         except ValueError:
             self.is_cut = True
+
+
+def _cut(pieces: Sequence[bytes]) -> bytes:
+    whole = b"".join(pieces)
+    return whole if len(whole) <= MAX_DOCUMENT_BYTES else whole[: MAX_DOCUMENT_BYTES + 1]
 
 
 def sources_of(path: str | os.PathLike[str]) -> list[Source]:

@@ -15,10 +15,15 @@ import marshal
 import tempfile
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from hotspan.tracer.record import Event, Link, Resource, Scope, SpanRecord, Trace
+from hotspan.analysis.drafts import DraftTrace, spans_of
+from hotspan.analysis.readers.items import Drafts
+from hotspan.tracer.record import Event, Link, Resource, Scope, SpanRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from hotspan.analysis.drafts import Draft
+    from hotspan.tracer.record import Trace
 
 MAX_OPEN_SPANS: Final = 100_000  # that wait in memory; of a RAG service's, some 150 megabytes
 _Where = list[tuple[int, int]]  # offset and length of each piece in the file
@@ -39,54 +44,74 @@ class Window:
         self.n_spilled = 0
         self._expected = expected
         self._max_open = max_open
-        self._open: dict[str, list[SpanRecord]] = {}
+        self._open: dict[str, list[SpanRecord | Draft]] = {}
         self._n_open = 0
+        self._is_mixed = False  # spans came that are no drafts
         self._counts: dict[str, int] = {}  # of the traces that are in the file
         self._spilled: dict[str, _Where] = {}
         self._file: IO[bytes] | None = None
         self._owners = _Owners()
 
-    def complete(self, spans: Iterable[SpanRecord]) -> Iterator[Trace]:
+    def complete(self, batches: Iterable[Sequence[SpanRecord | Draft]]) -> Iterator[Trace]:
         """Take all spans; yield each trace when it is complete, and at the end those that never were."""
-        opened, counts, expected = self._open, self._counts, self._expected
         try:
-            for span in spans:
-                trace_id = span.trace_id
-                waiting = opened.get(trace_id)
-                if waiting is None:
-                    waiting = opened[trace_id] = []
-                waiting.append(span)
-                self._n_open += 1
-                n_come = len(waiting) + counts[trace_id] if trace_id in counts else len(waiting)
-                if n_come == expected.get(trace_id):
-                    yield self._close(trace_id)
-                elif self._n_open > self._max_open:
-                    self._spill()
-            for trace_id in (*self._spilled, *self._open):
-                if trace_id in self._open or trace_id in self._spilled:
-                    yield self._close(trace_id)
+            for batch in batches:
+                yield from self.put(batch)
+            yield from self.rest()
         finally:
-            if self._file is not None:
-                self._file.close()
+            self.close()
+
+    def close(self) -> None:
+        """Let go of what is in the temporary file."""
+        if self._file is not None:
+            self._file.close()
+
+    def rest(self) -> Iterator[Trace]:
+        """Yield the traces that never were complete; call it last."""
+        for trace_id in (*self._spilled, *self._open):
+            if trace_id in self._open or trace_id in self._spilled:
+                yield self._close(trace_id)
+
+    def put(self, batch: Sequence[SpanRecord | Draft]) -> Iterator[Trace]:
+        """Take some spans; yield each trace that is complete now."""
+        # Hot: a few steps for each span of a file.
+        self._is_mixed |= not isinstance(batch, Drafts)
+        opened, counts, expected = self._open, self._counts, self._expected
+        for span in batch:
+            trace_id = span[0]
+            waiting = opened.get(trace_id)
+            if waiting is None:
+                waiting = opened[trace_id] = []
+            waiting.append(span)
+            n_come = len(waiting)
+            if counts:
+                n_come += counts.get(trace_id, 0)
+            self._n_open += 1
+            if n_come == expected.get(trace_id):
+                yield self._close(trace_id)
+            elif self._n_open > self._max_open:
+                self._spill()
 
     def _close(self, trace_id: str) -> Trace:
         spans = self._open.pop(trace_id, [])
         self._n_open -= len(spans)
         self._counts.pop(trace_id, None)
         pieces = self._spilled.pop(trace_id, None)
-        return Trace(trace_id, [*self._read(pieces), *spans] if pieces else spans)
+        if pieces:
+            return DraftTrace(trace_id, [*self._read(pieces), *spans])
+        return DraftTrace(trace_id, spans, is_mixed=self._is_mixed)
 
     def _spill(self) -> None:
         """Write the traces that have waited longest to the file, half of what waits."""
         if self._file is None:
             # Without a name: gone when the program ends, however that happens.
-            self._file = tempfile.TemporaryFile(prefix="hotspan-")  # noqa: SIM115 - closed by `complete`
+            self._file = tempfile.TemporaryFile(prefix="hotspan-")  # noqa: SIM115 - `close` does
         self._file.seek(0, 2)
         for trace_id in list(self._open):
             if self._n_open <= self._max_open // 2:
                 break
             spans = self._open.pop(trace_id)
-            packed = marshal.dumps([self._owners.packed(span) for span in spans])
+            packed = marshal.dumps([self._owners.packed(span) for span in spans_of(spans)])
             self._spilled.setdefault(trace_id, []).append((self._file.tell(), len(packed)))
             self._file.write(packed)
             self._n_open -= len(spans)

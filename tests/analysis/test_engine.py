@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hotspan.analysis import analyse
-from hotspan.analysis.engine import BY_HEADERS, BY_REQUEST_ID, BY_RESPONSE, BY_TRACE
+from hotspan.analysis.call_table import CallTable
+from hotspan.analysis.calls import calls_of
+from hotspan.analysis.engine import BY_HEADERS, BY_REQUEST_ID, BY_RESPONSE, BY_TRACE, EngineJoin
+from hotspan.analysis.generation import ModelCall
+from hotspan.analysis.repair import repair
 from hotspan.tracer import semconv
 from hotspan.tracer.engines import response_attributes
 from hotspan.tracer.record import Scope, SpanRecord, Trace
@@ -101,6 +106,29 @@ def test_an_id_of_several_calls_joins_none_of_them():
 
     assert queues_ms(report) is None
     assert report.evidence.n_engine_joined == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "joined"),
+    [
+        pytest.param(["a1", "a2", "a3"], [0, 1], id="names"),
+        pytest.param(["a1", "", "a2"], [0, 2], id="one-without"),
+        pytest.param(["a1", None, ("a2", "a9")], [0, 2], id="several-names-of-one"),
+        pytest.param(["a2", "a1", "a2"], [1], id="one-name-of-two"),
+    ],
+)
+def test_the_names_of_many_calls_join_as_those_of_each(said, joined):
+    """Calls that are taken in together, whatever is under their key: the rows that get an account."""
+    table, join = CallTable(), EngineJoin()
+    for name in ("first", *("chat" for _ in said)):
+        table.add(ModelCall(span := call(name), [span]), 0)
+    join.add_names(1, semconv.REQUEST_ID_HEADER, said)
+    for request_id in ("chatcmpl-a1", "chatcmpl-a2"):
+        tree, _ = repair(Trace("t", [served(request_id=request_id)]))
+        join.add(tree, calls_of(tree), {}, {})
+    join.finish(table)
+
+    assert np.flatnonzero(table.rows()["queue_ns"] >= 0).tolist() == [1 + row for row in joined]
 
 
 def test_of_several_accounts_of_one_call_the_last_to_end_counts():

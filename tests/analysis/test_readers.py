@@ -333,9 +333,9 @@ def test_an_id_is_the_same_in_hex_and_in_base64(trace, span):
     """Upper or lower case, padded or not: 32 and 16 lower-case digits; all zeros is none."""
     for reader, raw in ((ids.trace_id, trace), (ids.span_id, span)):
         expected = raw.hex() if any(raw) else None
-        encoded = base64.b64encode(raw).decode()
         assert reader(raw.hex()) == reader(raw.hex().upper()) == expected
-        assert reader(encoded) == expected
+        assert reader(base64.b64encode(raw).decode()) == expected
+        assert reader(base64.urlsafe_b64encode(raw).decode()) == expected
 
 
 @pytest.mark.parametrize(
@@ -343,6 +343,8 @@ def test_an_id_is_the_same_in_hex_and_in_base64(trace, span):
     [
         pytest.param("1f", "000000000000001f", id="short-hex-is-padded"),
         pytest.param("deadbeefcafe", "0000deadbeefcafe", id="twelve-hex-digits-are-hex"),
+        pytest.param("0x/CbjGosgs=", "d31fc26e31a8b20b", id="base64-that-begins-as-a-number-does"),
+        pytest.param("0x/CbjGosgs", "d31fc26e31a8b20b", id="the-same-without-padding"),
         pytest.param("3q2+7wAAAAE=", "deadbeef00000001", id="twelve-with-padding-are-base64"),
         pytest.param("3q2+7wAAAAE", "deadbeef00000001", id="padding-left-out"),
         pytest.param("", None, id="empty"),
@@ -383,3 +385,33 @@ def test_a_line_that_is_nested_without_end_costs_itself_only(tmp_path):
 
     assert len(trace) == 2
     assert [":2: the line is nested too deeply" in warning for warning in evidence.warnings] == [True]
+
+
+@pytest.mark.parametrize("key", ["trace", "result", "data"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_answer_of_an_api_is_read_through_its_wrapper(tmp_path, key, indent):
+    """Tempo and Jaeger's third API put the export under a key of their own."""
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps({key: _export(_span(1))}, indent=indent))
+
+    (trace,) = load(path)
+
+    assert [span.name for span in trace.spans] == ["span 1"]
+
+
+@pytest.mark.parametrize(
+    "field", ["schemaUrl", "resource", "scopeSpans.schemaUrl", "scopeSpans.scope", "batches"]
+)
+def test_null_is_as_good_as_left_out(tmp_path, field):
+    """Protobuf's JSON allows it for every field."""
+    document = _export(_span(1))
+    group = document["resourceSpans"][0]
+    owner = document if field == "batches" else group["scopeSpans"][0] if "." in field else group
+    owner[field.rpartition(".")[2]] = None
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps(document))
+
+    reader = load(path)
+
+    assert [span.name for trace in reader for span in trace.spans] == ["span 1"]
+    assert not reader.evidence.warnings

@@ -42,7 +42,7 @@ def test_every_trace_comes_out_once_and_whole(owners, max_open, is_counted):
     expected = {f"{owner:032x}": owners.count(owner) for owner in set(owners)} if is_counted else {}
     window = Window(expected, max_open)
 
-    found = {trace.trace_id: trace.spans for trace in window.complete(spans)}
+    found = {trace.trace_id: trace.spans for trace in window.complete([spans])}
 
     assert found == {
         trace_id: tuple(span for span in spans if span.trace_id == trace_id)
@@ -62,7 +62,7 @@ def test_a_trace_is_let_go_when_its_last_span_came():
             read.append(number)
             yield _span(trace, number)
 
-    traces = Window({f"{1:032x}": 2, f"{2:032x}": 2}).complete(spans())
+    traces = Window({f"{1:032x}": 2, f"{2:032x}": 2}).complete([span] for span in spans())
 
     assert next(traces).trace_id == f"{1:032x}"
     assert read == [1, 2, 3]
@@ -72,7 +72,7 @@ def test_what_waits_in_the_file_is_counted_and_the_file_goes(monkeypatch, tmp_pa
     """Spans that did not fit are counted; the temporary file has no name, so that nothing is left behind."""
     monkeypatch.setattr(waiting.tempfile, "tempdir", str(tmp_path))
     window = Window({}, max_open=3)
-    traces = window.complete(_span(number % 4, number) for number in range(1, 21))
+    traces = window.complete([_span(number % 4, number)] for number in range(1, 21))
 
     assert len(next(traces)) == 5
     assert window.n_spilled > 10

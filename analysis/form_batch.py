@@ -1,0 +1,112 @@
+"""Many traces of one form as columns: all that their sums need, made from their spans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hotspan.analysis.call_columns import CallColumns, columns_of
+from hotspan.analysis.drafts import Bodies
+from hotspan.analysis.requests import may_weigh
+from hotspan.analysis.twins import STAGES, TELLING, OwnCalls
+from hotspan.tracer import semconv
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hotspan.analysis.columns import Longs
+    from hotspan.analysis.drafts import Draft
+    from hotspan.analysis.forms import Form, Matched
+    from hotspan.tracer.record import SpanRecord
+
+_START: Final = 3  # of a draft, as the two below
+_END: Final = 4
+_BODY: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FormBatch:
+    """Traces of one form: a row a trace in every column.
+
+    Attributes:
+        form: What they have in common.
+        starts: A column a span, ns.
+        ends: The same.
+        overlapping: Rows of the traces in which two children of one span run at once.
+        n_chunks: Of all their spans.
+        weighed: Roots that say something of their own weight.
+        calls: Their model calls, as many a trace as the form has, trace by trace.
+        own_calls: Their calls that another writer may have written as well.
+    """
+
+    form: Form
+    starts: Longs
+    ends: Longs
+    overlapping: Sequence[int]
+    n_chunks: int
+    weighed: Sequence[SpanRecord]
+    calls: CallColumns | None
+    own_calls: Sequence[OwnCalls]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def batches_of(traces: Sequence[Matched]) -> list[FormBatch]:
+    """Return traces as columns, those of one form together."""
+    numbers_of: dict[Form, list[int]] = {}
+    for number, trace in enumerate(traces):
+        numbers_of.setdefault(trace.form, []).append(number)
+    return [_batch(form, numbers, [traces[i] for i in numbers]) for form, numbers in numbers_of.items()]
+
+
+def _batch(form: Form, numbers: Sequence[int], traces: Sequence[Matched]) -> FormBatch:
+    drafts = [trace.drafts for trace in traces]
+    size = len(drafts), len(form.spans)
+    bodies = [Bodies([spans[index][_BODY] for spans in drafts]) for index in range(size[1])]
+    starts = np.array([span[_START] for spans in drafts for span in spans], dtype=np.int64).reshape(size)
+    ends = np.array([span[_END] for spans in drafts for span in spans], dtype=np.int64).reshape(size)
+    return FormBatch(
+        form=form,
+        starts=starts,
+        ends=ends,
+        overlapping=[row for row, trace in enumerate(traces) if not trace.is_sequential],
+        n_chunks=sum(map(_n_chunks, bodies)),
+        weighed=[spans[0][_BODY].span for spans in drafts if may_weigh(spans[0][_BODY].template)],
+        calls=_calls(form, drafts, bodies),
+        own_calls=_own_calls(form, numbers, starts, ends, bodies),
+    )
+
+
+def _n_chunks(bodies: Bodies) -> int:
+    """Return the items of traced streams, and chunks of model calls."""
+    keys = [key for key in (semconv.STREAM_ITEMS, semconv.CHUNKS) if bodies.have(key)]
+    rows = zip(*map(bodies.column, keys), strict=True)
+    return sum([n for n in (next(filter(None, row), 0) for row in rows) if isinstance(n, int)])
+
+
+def _calls(form: Form, drafts: Sequence[Sequence[Draft]], bodies: Sequence[Bodies]) -> CallColumns | None:
+    tops = list(form.attempts)
+    if not tops:
+        return None
+    calls = [spans[top] for spans in drafts for top in tops]
+    of_calls = bodies[tops[0]] if len(tops) == 1 else Bodies([call[_BODY] for call in calls])
+    return columns_of(calls, of_calls, [form.outcomes[top] for top in tops] * len(drafts))
+
+
+def _own_calls(
+    form: Form, numbers: Sequence[int], starts: Longs, ends: Longs, bodies: Sequence[Bodies]
+) -> list[OwnCalls]:
+    return [
+        OwnCalls(
+            place=index,
+            numbers=numbers,
+            starts=starts[:, index],
+            ends=ends[:, index],
+            said={key: bodies[index].column(key) for key in TELLING if bodies[index].have(key)},
+        )
+        for index, stage in enumerate(form.calls.stages)
+        if stage in STAGES
+    ]
