@@ -30,8 +30,10 @@ from hotspan.analysis.model import (
     Unattributed,
     WhatIf,
 )
+from hotspan.analysis.parallel import pool
 from hotspan.analysis.parts import Groups, Selection
 from hotspan.analysis.percentiles import Distribution, PerRequest, distribution, per_request
+from hotspan.analysis.readers import TraceReader
 from hotspan.analysis.requests import RequestSummary, with_failures
 from hotspan.analysis.run_account import run_phases
 from hotspan.analysis.samples import telemetry_of
@@ -90,12 +92,15 @@ def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEF
     if not isinstance(tail, int | float) or isinstance(tail, bool) or not 0 < tail < 100:  # noqa: PLR2004 - percent
         msg = f"The slowest requests begin at a percentile between 0 and 100, not at {tail!r}: 95 is usual."
         raise ConfigurationError(msg)
-    collector, grouping = Collector(), None if by is None else Grouping(by)
+    grouping = None if by is None else Grouping(by)
     with _seldom_collected():
-        for trace in traces:
-            collector.add(trace)
-            if grouping is not None:
-                grouping.add(trace)
+        collector = pool.collect(traces) if isinstance(traces, TraceReader) and by is None else None
+        if collector is None:
+            collector = Collector()
+            for trace in traces:
+                collector.add(trace)
+                if grouping is not None:
+                    grouping.add(trace)
     report = compose(collector, getattr(traces, "evidence", None), tail)
     if grouping is not None:
         report = replace(report, groups=_groups(grouping, traces, tail))

@@ -4,9 +4,10 @@
     python benchmarks/analysis_scale.py --sizes 1000,10000 --rounds 5
     python benchmarks/analysis_scale.py --crisp ~/src/CRISP --write  # the table of benchmarks/README.md
 
-The traces are made by the script: requests of a RAG service, five spans each, as Hotspan writes them.  Every
-reading is a process of its own; the rounds are interleaved over the contenders, so that a machine that slows
-down slows all alike.
+The traces are made by the script: requests of a RAG service, five spans each, as Hotspan writes them, with
+answers that are streamed (about a kilobyte a span) and answers that come whole (three quarters of it).  Every
+reading starts a process of its own; the rounds are interleaved over the contenders, so that a machine that
+slows down slows all alike.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ BEGIN: Final = "<!-- analysis: begin -->"
 END: Final = "<!-- analysis: end -->"
 COLUMNS: Final = (
     "spans",
+    "answers",
     "file, MB",
     "Hotspan, spans/s",
     "CPU, µs/span",
@@ -52,6 +54,8 @@ COLUMNS: Final = (
     "CRISP, spans/s",
     "its start left out",
 )
+STREAMED, WHOLE = "streamed", "whole"
+ANSWERS: Final = (STREAMED, WHOLE)
 NOTHING: Final = "–"  # noqa: RUF001 - a dash
 
 
@@ -60,10 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     rows = []
     for size in options.sizes:
-        with tempfile.TemporaryDirectory(prefix="hotspan-bench-") as folder:
-            path = Path(folder) / "run.jsonl"
-            traces.write(path, size)
-            rows.append((size, path.stat().st_size, _readings(path, size, options)))
+        for answers in ANSWERS:
+            with tempfile.TemporaryDirectory(prefix="hotspan-bench-") as folder:
+                path = Path(folder) / "run.jsonl"
+                traces.write(path, size, is_streamed=answers == STREAMED)
+                rows.append((size, answers, path.stat().st_size, _readings(path, size, options)))
     text = "\n".join([*_table(rows), "", *_notes(rows, options)]) + "\n"
     print(text)
     if options.write:
@@ -100,15 +105,16 @@ def _readings(path: Path, size: int, options: argparse.Namespace) -> dict[str, l
     return found
 
 
-Rows = list[tuple[int, int, dict[str, list[Reading]]]]
+Rows = list[tuple[int, str, int, dict[str, list[Reading]]]]
 
 
 def _table(rows: Rows) -> list[str]:
     lines = [f"| {' | '.join(COLUMNS)} |", "|" + " ---: |" * len(COLUMNS)]
-    for size, n_bytes, readings in rows:
+    for size, answers, n_bytes, readings in rows:
         own, plain, crisp = (readings.get(name, []) for name in ("hotspan", "plain", "crisp"))
         cells = [
             f"{size:,}",
+            answers,
             f"{n_bytes / 1e6:.3g}",
             f"{_rate(own):,.0f}",
             f"{_cpu_us(own):.1f}",
@@ -146,7 +152,7 @@ def _peak_mb(readings: Sequence[Reading]) -> float:
 
 
 def _notes(rows: Rows, options: argparse.Namespace) -> list[str]:
-    costs = {size: _cpu_us(readings["hotspan"]) for size, _, readings in rows}
+    costs = {size: _cpu_us(readings["hotspan"]) for size, answers, _, readings in rows if answers == STREAMED}
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("hotspan", "msgspec", "numpy"))
     machine_line = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, commit {_commit()}; {machine.describe()}."
     how = f"Medians of {options.rounds} rounds, one for {LARGE:,} spans and more; {versions}."

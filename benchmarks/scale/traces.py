@@ -1,7 +1,7 @@
 """Traces of a RAG service, as Hotspan writes them: requests of five spans, four of them below the first.
 
 Nothing is measured: durations, token counts and chunk gaps are drawn, with a seed, from distributions like
-those of a real run.
+those of a real run.  Answers come as streams, each chunk stamped, or whole, with nothing to stamp.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ _RESOURCE: Final = Resource({
 _SCOPE: Final = Scope(semconv.SCOPE_NAME, "", {}, semconv.SCHEMA_URL)
 
 
-def write(path: Path, n_spans: int, *, seed: int = 1) -> None:
+def write(path: Path, n_spans: int, *, is_streamed: bool = True, seed: int = 1) -> None:
     """Write a file of `n_spans` spans, as OTLP/JSON lines."""
     with path.open("w") as file:
         batch: list[SpanRecord] = []
-        for span in _mixed(n_spans // SPANS_PER_REQUEST, random.Random(seed)):  # noqa: S311 - no secret
+        rng = random.Random(seed)  # noqa: S311 - no secret
+        for span in _mixed(n_spans // SPANS_PER_REQUEST, rng, is_streamed=is_streamed):
             batch.append(span)
             if len(batch) == _SPANS_PER_LINE:
                 file.writelines(otlp_lines.lines(batch))
@@ -49,14 +50,14 @@ def write(path: Path, n_spans: int, *, seed: int = 1) -> None:
         file.writelines(otlp_lines.lines(batch))
 
 
-def _mixed(n_requests: int, rng: random.Random) -> Iterator[SpanRecord]:
+def _mixed(n_requests: int, rng: random.Random, *, is_streamed: bool) -> Iterator[SpanRecord]:
     """Yield the spans in the order in which they end, some requests at once."""
     for first in range(0, n_requests, _N_AT_ONCE):
         start_ns = _START_NS + first * 100 * _MS
         group = [
             span
             for _ in range(first, min(first + _N_AT_ONCE, n_requests))
-            for span in _request(start_ns + rng.randrange(400 * _MS), rng)
+            for span in _request(start_ns + rng.randrange(400 * _MS), rng, is_streamed=is_streamed)
         ]
         yield from sorted(group, key=lambda span: span.end_ns or 0)
 
@@ -87,7 +88,7 @@ def _times(rng: random.Random) -> _Times:
     return _Times(embedding, retrieval, rerank, generation, generation[1] + some(0.5))
 
 
-def _request(start_ns: int, rng: random.Random) -> Iterator[SpanRecord]:
+def _request(start_ns: int, rng: random.Random, *, is_streamed: bool) -> Iterator[SpanRecord]:
     trace_id = f"{rng.getrandbits(128) | 1:032x}"
     root_id = f"{rng.getrandbits(64) | 1:016x}"
     times = _times(rng)
@@ -108,6 +109,9 @@ def _request(start_ns: int, rng: random.Random) -> Iterator[SpanRecord]:
     yield child("rerank minilm", times.rerank, _stage("rerank") | _MINILM | {"documents": 30}, "")
     spent = times.generation[1] - times.generation[0]
     answer = _model_call(spent, rng) if not fails else {semconv.ERROR_TYPE: "InternalServerError"}
+    if not is_streamed:
+        answer = {key: value for key, value in answer.items() if key not in _OF_STREAMS}
+        answer[semconv.REQUEST_STREAM] = False
     status = "error" if fails else "ok"
     yield child("chat tiny", times.generation, _stage("generation", "chat") | _CHAT | answer, status)
     attributes = _stage("request") | {"session.id": f"{rng.getrandbits(64):016x}", "user.tier": "free"}
@@ -127,6 +131,18 @@ _CHAT: Final[dict[str, object]] = {
     semconv.SERVER_PORT: 8000,
     semconv.ATTEMPTS: 1,
 }
+
+
+_OF_STREAMS: Final = frozenset({
+    semconv.STREAM_BUSY_NS,
+    semconv.STREAM_HOLD_NS,
+    semconv.TTFT_NS,
+    semconv.TTFA_NS,
+    semconv.LAST_TOKEN_NS,
+    semconv.TPOT_NS,
+    semconv.CHUNK_GAPS_NS,
+    semconv.CHUNKS,
+})  # fmt: skip
 
 
 def _stage(stage: str, operation: str = "") -> dict[str, object]:

@@ -113,7 +113,7 @@ def test_spans_that_are_alike_have_a_shape():
     found = [
         SpanRecord(
             f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n,
-            {semconv.STAGE: "chat", "tokens": n, "gaps": (n, n + 1), "id": f"é{n}", "part": n / 4, "x": n > 2},
+            {semconv.STAGE: "chat", "tokens": n, "gaps": (n, n + 1), "id": f"é{n}", "p": n / 4, "x": n > 2}
         )
         for n in range(1, 5)
     ]  # fmt: skip

@@ -1,0 +1,178 @@
+"""Starts workers, and adds up what they send: see `messages`."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from hotspan.analysis.collect import Collector
+from hotspan.analysis.parallel.messages import End, Left, Order, Read, receive, send
+from hotspan.analysis.parallel.ranges import Range, UnfitError, ranges_of
+from hotspan.analysis.readers.window import Window
+from hotspan.tracer.record import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from hotspan.analysis.forms import Form
+    from hotspan.analysis.readers import TraceReader
+    from hotspan.tracer.record import SpanRecord
+
+MIN_BYTES: Final = 128 << 20  # less is read before workers are of use
+NEAR_BYTES: Final = 16 << 20
+_MAX_WORKERS: Final = 4  # one process adds up what so many read
+_MAX_RAW_BYTES: Final = 32 << 20
+_ID_BYTES: Final = 16
+_START: Final = "import sys; sys.path[:] = {!r}; from hotspan.analysis.parallel.worker import main; main()"
+
+_logger = logging.getLogger(__name__)
+
+
+def collect(reader: TraceReader) -> Collector | None:
+    """Return what all traces of a reader come to; `None` where one process has to read them.
+
+    The reader's evidence is complete afterwards, or as if nothing had been read.
+    """
+    n_workers = min(_n_cores(), _MAX_WORKERS)
+    if n_workers < 2 or not sys.executable or getattr(sys, "frozen", False):  # noqa: PLR2004 - several
+        return None
+    file = reader.file_of_lines()
+    if file is None or os.path.getsize(file) < MIN_BYTES:  # noqa: PTH202 - a name
+        return None
+    with ExitStack() as stack:
+        try:
+            workers = [_Worker(lines, stack) for lines in ranges_of(file, n_workers)]
+            return _Pool(reader, workers).run()
+        except (UnfitError, EOFError, OSError, pickle.UnpicklingError) as exc:
+            _logger.debug("read by one process: %r", exc, exc_info=True)
+            reader.forget()
+            return None
+
+
+def _n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Worker:
+    """One worker, from this side."""
+
+    def __init__(self, lines: Range, stack: ExitStack) -> None:
+        self.forms: list[Form] = []
+        self.end: End | None = None
+        self.is_done = False
+        process = subprocess.Popen(  # noqa: S603 - this very interpreter
+            [sys.executable, "-c", _START.format(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOTSPAN_DISABLED": "true"},
+            bufsize=1 << 20,
+        )
+        stack.callback(_stop, process)
+        self._orders, self._answers = _open(process.stdin), _open(process.stdout)
+        send(self._orders, Order(lines, NEAR_BYTES))
+
+    def receive(self) -> Any:
+        """Return the worker's next message."""
+        return receive(self._answers)
+
+    def send(self, message: object) -> None:
+        """Tell the worker something."""
+        send(self._orders, message)
+
+
+def _open(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise OSError
+    return pipe
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+class _Pool:
+    def __init__(self, reader: TraceReader, workers: Sequence[_Worker]) -> None:
+        self._reader = reader
+        self._workers = workers
+        self._collector = Collector()
+        self._lines: list[list[tuple[int, bytes]]] = [[] for _ in workers]
+        self._n_raw = 0  # bytes of them
+        self._left: list[Sequence[SpanRecord]] = []
+        self._done: set[bytes] = set()
+
+    def run(self) -> Collector:
+        self._take_turns(lambda worker: worker.end is not None)
+        shared = {trace_id for end in self._ends() for trace_id in end.foreign_ids}
+        for worker in self._workers:
+            worker.send(shared)
+        self._take_turns(lambda worker: worker.is_done)
+        self._add_rest()
+        return self._collector
+
+    def _ends(self) -> list[End]:
+        return [worker.end for worker in self._workers if worker.end is not None]
+
+    def _take_turns(self, is_through: Callable[[_Worker], bool]) -> None:
+        # In turns, so that whatever depends on the order is the same the next time.
+        running = list(enumerate(self._workers))
+        while running:
+            for number, worker in running:
+                self._take(number, worker, worker.receive())
+            running = [item for item in running if not is_through(item[1])]
+
+    def _take(self, number: int, worker: _Worker, message: Read | End | Left) -> None:
+        if isinstance(message, End):
+            worker.end = message
+        elif isinstance(message, Left):
+            self._finish(message)
+            worker.is_done = True
+        else:
+            worker.forms += message.forms
+            self._lines[number] += message.lines
+            self._n_raw += sum(len(text) for _, text in message.lines)
+            if self._n_raw > _MAX_RAW_BYTES:
+                raise UnfitError
+            for spans in message.traces:
+                self._add(Trace(spans[0].trace_id, spans))
+            self._collector.add_batches([
+                replace(batch, form=worker.forms[form]) for form, batch in message.batches
+            ])  # fmt: skip
+
+    def _add(self, trace: Trace) -> None:
+        self._collector.add(trace)
+        if self._collector.twins.has_others:  # they may have their twins in what came as columns
+            raise UnfitError
+
+    def _finish(self, left: Left) -> None:
+        done = {left.done[at : at + _ID_BYTES] for at in range(0, len(left.done), _ID_BYTES)}
+        if not done.isdisjoint(self._done):
+            raise UnfitError
+        self._done |= done
+        self._left += left.traces
+
+    def _add_rest(self) -> None:
+        """Add what several have spans of, and the lines that are read here."""
+        window = Window({})
+        for trace in window.complete(itertools.chain(self._left, self._spans_of_lines())):
+            if bytes.fromhex(trace.trace_id) in self._done:
+                raise UnfitError
+            self._add(trace)
+        self._reader.evidence.n_spilled_spans += window.n_spilled
+
+    def _spans_of_lines(self) -> Iterator[Sequence[Any]]:
+        n_before, lines = 0, []
+        for end, of_worker in zip(self._ends(), self._lines, strict=True):
+            lines += [(n_before + number, text) for number, text in of_worker]
+            n_before += end.n_lines
+        if lines and lines[-1][0] < n_before:
+            lines.append((n_before, b""))
+        return self._reader.spans_of_lines(lines)
