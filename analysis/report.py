@@ -249,7 +249,7 @@ def _first_call(totals: StageTotals) -> _FirstCall:
         for name, times in totals.self_times_of.items()
         if times.first is not None and (later := distribution(times.later_ns)) is not None
     ]
-    return max(found, key=lambda first: first.excess_ns, default=_FirstCall())
+    return max(found, key=lambda first: (first.excess_ns, first.name or ""), default=_FirstCall())
 
 
 def _ratio(part: int, whole: int) -> float | None:
