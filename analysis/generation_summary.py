@@ -118,9 +118,12 @@ def _shared(shares_ns: Floats, request_ns: int) -> float:
 
 def phase_shares(ok: Picked) -> Floats:
     """Return each successful call's time on the critical path, divided over its phases: a column for each."""
-    phases = np.maximum(ok["phases"], 0).astype(np.float64)
+    phases, critical_ns = ok["phases"], ok["critical_ns"]
     durations = np.maximum(ok["duration_ns"], 1).astype(np.float64)
-    return np.asarray(ok["critical_ns"][:, None] * phases / durations[:, None])
+    shares = np.zeros(phases.shape)
+    for column in np.flatnonzero((phases > 0).any(axis=0)):
+        shares[:, column] = critical_ns * np.maximum(phases[:, column], 0).astype(np.float64) / durations
+    return shares
 
 
 def _phase_row(name: str, ns: Longs, codes: Any, sources: Sequence[str], ratio: float) -> PhaseRow:

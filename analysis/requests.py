@@ -11,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -69,11 +71,13 @@ def with_failures(durations_ns: Sequence[int], n_failed: int) -> dict[str, float
         durations_ns: Of the requests that succeeded.
         n_failed: How many did not.
     """
-    ordered, n = sorted(durations_ns), len(durations_ns) + n_failed
+    n_ok = len(durations_ns)
+    n = n_ok + n_failed
     ranks = {percent: max(math.ceil(percent * n / 100), 1) for percent in _SHOWN} if n else {}
+    places = [rank - 1 for rank in ranks.values() if rank <= n_ok]
+    ordered = np.partition(np.array(durations_ns, dtype=np.int64), places) if places else []
     return {
-        f"p{percent}": float(ordered[rank - 1]) if rank <= len(ordered) else None
-        for percent, rank in ranks.items()
+        f"p{percent}": float(ordered[rank - 1]) if rank <= n_ok else None for percent, rank in ranks.items()
     }
 
 

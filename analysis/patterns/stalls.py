@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MIN_NS: Final = 5_000_000  # a shorter call keeps nobody waiting
 _NOT_COMPUTED: Final = semconv.ENVELOPES | {semconv.GENERATION}  # they wait for others
-_MAX_SPANS: Final = 1_000_000  # that are kept; more than enough to tell
+_MAX_SPANS: Final = 250_000  # that are kept; more than enough to tell
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
