@@ -49,11 +49,13 @@ def collect(reader: TraceReader) -> Collector | None:
     with ExitStack() as stack:
         try:
             workers = [_Worker(lines, stack) for lines in ranges_of(file, n_workers)]
-            return _Pool(reader, workers).run()
+            collector = _Pool(reader, workers).run()
         except (UnfitError, EOFError, OSError, pickle.UnpicklingError) as exc:
             _logger.debug("read by one process: %r", exc, exc_info=True)
             reader.forget()
             return None
+    reader.exhaust()
+    return collector
 
 
 def _n_cores() -> int:

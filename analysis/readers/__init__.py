@@ -98,6 +98,11 @@ class TraceReader(Iterator[Trace]):
         """Be as if nothing had been read."""
         self.evidence = ReadEvidence(files=self.evidence.files)
 
+    def exhaust(self) -> None:
+        """Be as if everything had been read."""
+        self._traces = iter(())
+        self._has_begun = True
+
     def spans_of_lines(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[Sequence[SpanRecord | Draft]]:
         """Yield the spans of some lines of that file, whose others were read elsewhere; note the evidence.
 

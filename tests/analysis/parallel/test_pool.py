@@ -111,7 +111,9 @@ def test_two_processes_give_the_report_of_one(tmp_path, several, monkeypatch):
 
     assert _same(path, monkeypatch)
     assert not several.records
-    report = hotspan.analyse(hotspan.load(path))
+    traces = hotspan.load(path)
+    report = hotspan.analyse(traces)
+    assert not list(traces)
     assert report.evidence.n_dropped_spans == 3
     assert any("run.jsonl:61: " in warning for warning in report.evidence.warnings)
     assert any("half-written" in warning for warning in report.evidence.warnings)
