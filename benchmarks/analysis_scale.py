@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 N_ROUNDS: Final = 3
-MAX_ROUNDS_OF_LARGE: Final = 1  # a reading of a million spans takes a minute, and varies little
-LARGE: Final = 500_000
 START_IS_SMALL: Final = 10_000  # spans from which on the start of the program is no part of the cost
 MAX_PLAIN: Final = 100_000  # it holds everything in memory: some 10 KB a span
 MAX_CRISP: Final = 100_000  # a file for every trace
@@ -81,6 +79,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=N_ROUNDS, help="of readings (default: %(default)s)")
     parser.add_argument("--crisp", type=Path, help="a checkout of CRISP; without it there is no such column")
     parser.add_argument("--crisp-python", default=sys.executable, help="an interpreter with its packages")
+    parser.add_argument("--crisp-version", default="", help="what the notes say of it, such as its commit")
     parser.add_argument("--write", action="store_true", help="put the table into benchmarks/README.md")
     options = parser.parse_args(arguments)
     options.sizes = [int(size) for size in options.sizes.split(",")]
@@ -92,9 +91,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _readings(path: Path, size: int, options: argparse.Namespace) -> dict[str, list[Reading]]:
     """Return the readings of each contender, round by round."""
     found: dict[str, list[Reading]] = {}
-    n_rounds = min(options.rounds, MAX_ROUNDS_OF_LARGE) if size >= LARGE else options.rounds
-    for number in range(n_rounds):
-        print(f"{size:,} spans: round {number + 1}/{n_rounds}", file=sys.stderr, flush=True)
+    for number in range(options.rounds):
+        print(f"{size:,} spans: round {number + 1}/{options.rounds}", file=sys.stderr, flush=True)
         found.setdefault("hotspan", []).append(read("hotspan", path))
         if size <= MAX_PLAIN:
             found.setdefault("plain", []).append(read("plain", path))
@@ -155,7 +153,7 @@ def _notes(rows: Rows, options: argparse.Namespace) -> list[str]:
     costs = {size: _cpu_us(readings["hotspan"]) for size, answers, _, readings in rows if answers == STREAMED}
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("hotspan", "msgspec", "numpy"))
     machine_line = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, commit {_commit()}; {machine.describe()}."
-    how = f"Medians of {options.rounds} rounds, one for {LARGE:,} spans and more; {versions}."
+    how = f"Medians of {options.rounds} rounds; {versions}."
     lines = [machine_line, how]
     from_size = min((size for size in costs if size >= START_IS_SMALL), default=None)
     if from_size is not None and max(costs) > from_size:
@@ -167,14 +165,15 @@ def _notes(rows: Rows, options: argparse.Namespace) -> list[str]:
             "asks for, and name both: `--crisp PATH --crisp-python PATH/.venv/bin/python`."
         )
     else:
-        lines.append(_crisp_note([one for _, _, readings in rows for one in readings.get("crisp", [])]))
+        timed = [one for _, _, _, readings in rows for one in readings.get("crisp", [])]
+        lines.append(_crisp_note(timed, options.crisp_version))
     return lines
 
 
-def _crisp_note(readings: Sequence[Reading]) -> str:
+def _crisp_note(readings: Sequence[Reading], version: str) -> str:
     start_s = statistics.median([reading.start_s for reading in readings] or [math.nan])
     return (
-        "CRISP is timed from the start of its program to its page, one worker, a Jaeger JSON file a trace; "
+        f"CRISP{version and f' ({version})'} is timed from the start of its program to its page, one worker, a Jaeger JSON file a trace; "
         f"its start is what one trace alone takes it, {start_s:.2f} s."
     )
 
