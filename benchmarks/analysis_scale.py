@@ -173,8 +173,8 @@ def _notes(rows: Rows, options: argparse.Namespace) -> list[str]:
 def _crisp_note(readings: Sequence[Reading], version: str) -> str:
     start_s = statistics.median([reading.start_s for reading in readings] or [math.nan])
     return (
-        f"CRISP{version and f' ({version})'} is timed from the start of its program to its page, one worker, a Jaeger JSON file a trace; "
-        f"its start is what one trace alone takes it, {start_s:.2f} s."
+        f"CRISP{version and f' ({version})'} is timed from the start of its program to its page, one worker, "
+        f"a Jaeger JSON file a trace; its start is what one trace alone takes it, {start_s:.2f} s."
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hotspan.analysis.readers import TraceReader
     from hotspan.tracer.record import SpanRecord
 
-MIN_BYTES: Final = 128 << 20  # less is read before workers are of use
+MIN_BYTES: Final = 64 << 20  # less is read before workers are of use
 NEAR_BYTES: Final = 16 << 20
 _MAX_WORKERS: Final = 4  # one process adds up what so many read
 _MAX_RAW_BYTES: Final = 32 << 20

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 BENCHMARKS: Final = Path(__file__).resolve().parents[1]
 _KIB: Final = 1024
-N_WORKERS: Final = min(len(os.sched_getaffinity(0)), 4)  # that Hotspan starts, if any
+_SAMPLES_S: Final = 0.1  # between two looks at the memory
 _SPANS_SAID: Final = re.compile(r"totalNodes=(\d+)")  # of CRISP's log
+_PROPORTIONAL: Final = re.compile(r"^Pss: *(\d+) kB", re.MULTILINE)
 _Span = dict[str, Any]
 
 
@@ -38,8 +39,8 @@ class Reading:
         wall_s: From before the file is opened until the report is there, imports left out.  Of CRISP: from
             the start of its program to its end.
         cpu_s: CPU time of all its processes meanwhile; not taken of CRISP.
-        peak_bytes: Largest resident memory of all its processes together, imports included: at most this, as
-            their peaks are added; not taken of CRISP.
+        peak_bytes: Largest resident memory of all its processes together, imports included; what they share
+            counts once; not taken of CRISP.
         start_s: Of `wall_s`, what does not grow with the traces: the program's start.
     """
 
@@ -57,8 +58,27 @@ def read(contender: str, path: Path, *more: str) -> Reading:
         subprocess.CalledProcessError: It failed.
     """
     command = [sys.executable, "-m", "scale.contenders", contender, str(path), *more]
-    done = subprocess.run(command, cwd=BENCHMARKS, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - ours
-    return Reading(**json.loads(done.stdout))
+    peak_bytes = 0
+    with subprocess.Popen(command, cwd=BENCHMARKS, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
+        while process.poll() is None:
+            peak_bytes = max(peak_bytes, _memory_of(process.pid))
+            time.sleep(_SAMPLES_S)
+        said = process.communicate()[0]
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    reading = Reading(**json.loads(said))
+    # The process's own peak is exact; with its workers it is as often as it was looked at.
+    return replace(reading, peak_bytes=max(reading.peak_bytes, peak_bytes))
+
+
+def _memory_of(pid: int) -> int:
+    """Return the resident memory of a process and its children; 0 where the system does not tell."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        texts = [Path(f"/proc/{one}/smaps_rollup").read_text() for one in (pid, *children)]
+    except OSError:  # one has ended
+        return 0
+    return sum(int(found[1]) * _KIB for text in texts if (found := _PROPORTIONAL.search(text)))
 
 
 def _read_by_crisp(path: str, checkout: str, python: str) -> Reading:
@@ -177,8 +197,7 @@ def _measure(contender: str, path: str, *more: str) -> Reading:
     start, cpu = time.perf_counter(), _cpu_s()
     found = n_spans()
     wall_s, cpu_s = time.perf_counter() - start, _cpu_s() - cpu
-    own, workers = (resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return Reading(found, wall_s, cpu_s, (own.ru_maxrss + N_WORKERS * workers.ru_maxrss) * _KIB)
+    return Reading(found, wall_s, cpu_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB)
 
 
 def _cpu_s() -> float:
