@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MAX_SHAPES: Final = 8  # of the spans of one name
 _MAX_NAMES: Final = 1_024
 _MIN_MISSES: Final = 64  # a power of two: to learn a shape takes as long as to decode some hundred spans
+_MAX_PATTERN: Final = 1 << 14  # characters: larger ones hold a text, or more keys than come again
 _BEFORE: Final = '"attributes":['
 _PAIR: Final = re.compile(r'\{"key":"([^"\\]+)","value":\{"([a-z]+Value)":')
 _AFTER: Final = re.compile(r'\],"status":\{(?:"code":[0-9])?\}\},?')
@@ -142,4 +143,6 @@ def _learnt(tail: str, span: SpanRecord) -> _Known | None:
     if keys != list(span.attributes) or not holes or not _AFTER.fullmatch(tail, at):
         return None
     pattern.append(re.escape(tail[at:]))
+    if sum(map(len, pattern)) > _MAX_PATTERN:
+        return None
     return _Known(re.compile("".join(pattern)).fullmatch, Shape(span, holes), tuple(arrays))
