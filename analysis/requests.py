@@ -75,7 +75,9 @@ def with_failures(durations_ns: Sequence[int], n_failed: int) -> dict[str, float
     n = n_ok + n_failed
     ranks = {percent: max(math.ceil(percent * n / 100), 1) for percent in _SHOWN} if n else {}
     places = [rank - 1 for rank in ranks.values() if rank <= n_ok]
-    ordered = np.partition(np.array(durations_ns, dtype=np.int64), places) if places else []
+    ordered = np.array(durations_ns, dtype=np.int64)
+    if places:
+        ordered.partition(places)
     return {
         f"p{percent}": float(ordered[rank - 1]) if rank <= n_ok else None for percent, rank in ranks.items()
     }

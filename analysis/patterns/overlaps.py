@@ -44,7 +44,7 @@ def overlapped_by_all(traces: Alike) -> int:
     free, running = _intervals(tree, calls, range(len(tree.spans)), traces.segments)
     # All of one request's intervals lie within it: beyond its last stamp nothing begins.
     in_both = _covered(free, len(traces.stamps)) & _covered(running, len(traces.stamps))
-    return sum(total(traces.between(place, place + 1)) for place in np.flatnonzero(in_both))
+    return sum(total(traces.between(place, place + 1)) for place in np.flatnonzero(in_both).tolist())
 
 
 def _covered(intervals: Sequence[tuple[int, int]], n_places: int) -> Mask:
