@@ -49,6 +49,7 @@ _ALIKE: Final = 12  # bytes in which the lines of one writer begin alike
 _OTLP_STARTS: Final = tuple(b'{"%b"' % key.encode() for key in sniff.OTLP_KEYS)
 _NOTHING: Final = b'{"resourceSpans":[]}'
 _LINE: Final = re.compile(rb"[^\n]+")
+_BEGUN: Final = (b"{", b"[")  # with which an object, or a list of them, begins
 _PRETTY: Final = frozenset({b"{", b"["})  # what begins an object over many lines
 
 
@@ -246,7 +247,8 @@ class _Text:
             raise self._nothing([bad])
         if bad:
             document, why = bad
-            is_half = self._is_lines and not document.problem and why != framing.TOO_DEEP
+            is_begun = self._is_lines and document.text.startswith(_BEGUN)
+            is_half = is_begun and not document.problem and why != framing.TOO_DEEP
             self._leave_out(document, framing.HALF_WRITTEN if is_half else why)
 
     def _rest_of(

@@ -16,6 +16,23 @@ import msgspec
 
 from hotspan.analysis.readers import ids, values
 from hotspan.analysis.readers.items import Flaw, Item, LostNote, RefusedSpan
+from hotspan.analysis.readers.otlp_documents import (
+    Count,
+    Integer,
+    JsonAttributed,
+    JsonEvent,
+    JsonLink,
+    JsonResourceSpans,
+    JsonSpan,
+    LooseJsonResourceSpans,
+    LooseJsonSpan,
+    decode_attributed,
+    decode_body,
+    decode_export,
+    decode_loosely,
+    decode_span,
+    wrapped,
+)
 from hotspan.analysis.readers.otlp_salvage import elements, salvage
 from hotspan.analysis.readers.otlp_values import KnownAttributes, attributes_of
 from hotspan.tracer.record import (
@@ -31,103 +48,6 @@ from hotspan.tracer.record import (
     Status,
 )
 
-_Integer = int | str | float  # 64-bit integers are strings in OTLP/JSON; some writers send numbers
-_Count = int | str | None
-
-_NO_LIST: Final = msgspec.Raw(b"")
-
-
-class _Event(msgspec.Struct, rename="camel", gc=False):
-    name: str = ""
-    time_unix_nano: _Integer = 0
-    attributes: msgspec.Raw = _NO_LIST
-    dropped_attributes_count: _Count = 0
-
-
-class _Link(msgspec.Struct, rename="camel", gc=False):
-    trace_id: str = ""
-    span_id: str = ""
-    attributes: msgspec.Raw = _NO_LIST
-    trace_state: str = ""
-
-
-class _Status(msgspec.Struct, gc=False):
-    code: int | str = 0
-    message: str = ""
-
-
-class _Span(msgspec.Struct, rename="camel", gc=False):
-    trace_id: str = ""
-    span_id: str = ""
-    parent_span_id: str | None = None
-    name: str = ""
-    kind: int | str = 0
-    start_time_unix_nano: int = 0
-    end_time_unix_nano: int | None = None
-    attributes: msgspec.Raw = _NO_LIST
-    events: list[_Event] = []
-    links: list[_Link] = []
-    status: _Status | None = None
-    trace_state: str = ""
-    flags: _Count = 0
-    dropped_attributes_count: _Count = 0
-    dropped_events_count: _Count = 0
-    dropped_links_count: _Count = 0
-
-
-class _LooseSpan(_Span, rename="camel", gc=False):
-    start_time_unix_nano: _Integer = 0  # type: ignore[assignment]  # wider on purpose
-    end_time_unix_nano: _Integer | None = None  # type: ignore[assignment]  # as above
-
-
-class _Attributed(msgspec.Struct, rename="camel", gc=False):
-    name: str | None = ""  # null, here and below: as good as left out
-    version: str | None = ""
-    attributes: msgspec.Raw = _NO_LIST
-
-
-class _ScopeSpans(msgspec.Struct, rename="camel", gc=False):
-    scope: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str | None = ""
-    spans: list[_Span] | None = []
-
-
-class _LooseScopeSpans(msgspec.Struct, rename="camel", gc=False):
-    scope: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str | None = ""
-    spans: list[msgspec.Raw] | None = []
-
-
-class _ResourceSpans(msgspec.Struct, rename="camel", gc=False):
-    resource: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str | None = ""
-    scope_spans: list[_ScopeSpans] | None = []
-    instrumentation_library_spans: list[_ScopeSpans] | None = []  # before OTLP 0.15
-
-
-class _LooseResourceSpans(msgspec.Struct, rename="camel", gc=False):
-    resource: msgspec.Raw = msgspec.Raw(b"{}")
-    schema_url: str | None = ""
-    scope_spans: list[_LooseScopeSpans] | None = []
-    instrumentation_library_spans: list[_LooseScopeSpans] | None = []
-
-
-class _Export(msgspec.Struct, rename="camel", gc=False):
-    resource_spans: list[_ResourceSpans] | None = []
-    batches: list[_ResourceSpans] | None = []
-
-
-class _LooseExport(msgspec.Struct, rename="camel", gc=False):
-    resource_spans: list[_LooseResourceSpans] | None = []
-    batches: list[_LooseResourceSpans] | None = []
-
-
-# Not strict: integers in strings become integers in the decoder.
-_decode = msgspec.json.Decoder(_Export | list[_Export], strict=False).decode
-_decode_loosely = msgspec.json.Decoder(_LooseExport | list[_LooseExport]).decode
-_decode_body = msgspec.json.Decoder(_Span, strict=False).decode
-_decode_span = msgspec.json.Decoder(_LooseSpan, strict=False).decode
-_decode_attributed = msgspec.json.Decoder(_Attributed, strict=False).decode
 # Enums by number, by number in a string, and by name.
 _KINDS: Final[dict[int | str, Kind]] = {
     spelling: kind
@@ -141,7 +61,7 @@ _STATUSES: Final[dict[int | str, Status]] = {
 }
 
 
-_Decoded = _Span | _LooseSpan
+_Decoded = JsonSpan | LooseJsonSpan
 
 
 class Decoder:
@@ -171,16 +91,16 @@ class Decoder:
             document = msgspec.json.encode(_camel(msgspec.json.decode(document)))
         exports: Any
         try:
-            exports = _decode(document)
+            exports = decode_export(document)
         except msgspec.ValidationError:
-            exports = _decode_loosely(document)
+            exports = decode_loosely(document)
         found: list[Item] = []
         self._flaws.clear()
         for export in exports if isinstance(exports, list) else [exports]:
             for group in (*(export.resource_spans or ()), *(export.batches or ())):
                 self._read_group(group, found)
         found.extend(map(Flaw, self._flaws))
-        if not found and (inner := _wrapped(document)):
+        if not found and (inner := wrapped(document)):
             return self.items(inner)
         return found
 
@@ -195,7 +115,7 @@ class Decoder:
         stand_ins = [f'{{"spanId":"{number}"}}' for number in range(len(frame) - 1)]
         document = "".join(chain.from_iterable(zip_longest(frame, stand_ins, fillvalue="")))
         try:
-            export: Any = _decode(document)
+            export: Any = decode_export(document)
         except (ValueError, RecursionError):
             return []
         groups = [] if isinstance(export, list) or export.batches else export.resource_spans or []
@@ -213,7 +133,7 @@ class Decoder:
         """Return a span without ids and times from the rest of its object; `None` if in doubt."""
         self._flaws.clear()
         try:
-            span = _decode_body(text)
+            span = decode_body(text)
             if any((span.trace_id, span.span_id, span.parent_span_id)):
                 return None
             if span.start_time_unix_nano or span.end_time_unix_nano:
@@ -223,7 +143,7 @@ class Decoder:
             return None
         return None if self._flaws else found
 
-    def _read_group(self, group: _ResourceSpans | _LooseResourceSpans, found: list[Item]) -> None:
+    def _read_group(self, group: JsonResourceSpans | LooseJsonResourceSpans, found: list[Item]) -> None:
         resource = self._resource(bytes(group.resource), group.schema_url)
         n_before = len(found)
         for scoped in (*(group.scope_spans or ()), *(group.instrumentation_library_spans or ())):
@@ -260,15 +180,15 @@ class Decoder:
 
     def _span(self, span: _Decoded | msgspec.Raw, resource: Resource, scope: Scope) -> Item:
         try:
-            return self._record(span if isinstance(span, _Span) else self._fields(span), resource, scope)
+            return self._record(span if isinstance(span, JsonSpan) else self._fields(span), resource, scope)
         except ValueError as exc:  # msgspec's errors are ValueErrors too
             return RefusedSpan(str(exc))
 
-    def _fields(self, span: msgspec.Raw) -> _LooseSpan:
+    def _fields(self, span: msgspec.Raw) -> LooseJsonSpan:
         try:
-            return _decode_span(span)
+            return decode_span(span)
         except msgspec.ValidationError:
-            return salvage(span, _LooseSpan, self._say)
+            return salvage(span, LooseJsonSpan, self._say)
 
     def _record(self, span: _Decoded, resource: Resource, scope: Scope) -> SpanRecord:
         trace_id, span_id = ids.trace_id(span.trace_id), ids.span_id(span.span_id)
@@ -287,8 +207,8 @@ class Decoder:
         return SpanRecord._make((
             *span_ids,
             span.name,
-            int(span.start_time_unix_nano or 0),
-            int(span.end_time_unix_nano or 0) or None,
+            _time_ns(span.start_time_unix_nano),
+            _time_ns(span.end_time_unix_nano) or None,
             self._read(span.attributes),
             _KINDS.get(span.kind) or self._kind(span.kind),
             (_STATUSES.get(status.code) or self._status(status.code)) if status else STATUSES[0],
@@ -324,7 +244,7 @@ class Decoder:
             self._say(f"the {what} {values.shown(value)} of a span is not known")
         return found or members[0]
 
-    def _events(self, events: list[_Event]) -> tuple[Event, ...]:
+    def _events(self, events: list[JsonEvent]) -> tuple[Event, ...]:
         found = []
         for event in events:
             try:
@@ -333,40 +253,34 @@ class Decoder:
                 self._say(f"the time {values.shown(event.time_unix_nano)} of an event is none")
         return tuple(found)
 
-    def _event(self, event: _Event) -> Event:
+    def _event(self, event: JsonEvent) -> Event:
         time_ns, n_dropped = int(event.time_unix_nano or 0), _count(event.dropped_attributes_count)
         return Event(event.name, time_ns, self._read(event.attributes), n_dropped)
 
-    def _link(self, link: _Link) -> Link:
+    def _link(self, link: JsonLink) -> Link:
         trace_id, span_id = ids.trace_id(link.trace_id), ids.span_id(link.span_id)
         return Link(trace_id or "", span_id or "", self._read(link.attributes), link.trace_state)
 
 
-class _Answer(msgspec.Struct, gc=False):
-    trace: msgspec.Raw = _NO_LIST  # Tempo
-    result: msgspec.Raw = _NO_LIST  # Jaeger, version 3
-    data: msgspec.Raw = _NO_LIST
+def _attributed(raw: bytes) -> JsonAttributed:
+    return JsonAttributed() if raw == b"null" else decode_attributed(raw)
 
 
-_decode_answer = msgspec.json.Decoder(_Answer).decode
-
-
-def _wrapped(document: bytes) -> bytes:
-    """Return the document in an API's answer; nothing where there is none."""
+def _time_ns(value: Integer | None) -> int:
+    if type(value) is int:
+        return value
     try:
-        answer = _decode_answer(document)
-    except msgspec.ValidationError:  # a list
-        return b""
-    return next(
-        (bytes(raw) for raw in (answer.trace, answer.result, answer.data) if bytes(raw)[:1] == b"{"), b""
-    )
+        return int(value or 0)
+    except (ValueError, OverflowError):
+        pass
+    try:  # "1.79e18", which JSON's own numbers may be, too
+        return int(float(value or 0))
+    except (ValueError, OverflowError):
+        msg = f"the time {values.shown(value)} of a span is none"
+        raise ValueError(msg) from None
 
 
-def _attributed(raw: bytes) -> _Attributed:
-    return _Attributed() if raw == b"null" else _decode_attributed(raw)
-
-
-def _count(value: _Count) -> int:
+def _count(value: Count) -> int:
     # Unsigned in the protocol; some writers put -1 where they do not know.
     try:
         return max(int(value or 0), 0)

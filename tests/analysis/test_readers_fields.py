@@ -177,3 +177,23 @@ def test_a_file_of_unusable_spans_only_is_an_error(tmp_path, wrong):
     """Never an empty report; the first reason is named."""
     with pytest.raises(UnusableTraceError, match="none of the spans can be used"):
         analyse(load(_written(tmp_path, _span(**wrong))))
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        pytest.param("1.7e18", 1_700_000_000_000_000_000, id="exponent-in-a-text"),
+        pytest.param(1.7e18, 1_700_000_000_000_000_000, id="exponent"),
+        pytest.param("soon", None, id="no-time"),
+        pytest.param("1e999", None, id="no-end"),
+    ],
+)
+def test_a_time_is_read_in_any_writing_or_its_span_is_refused_with_it(tmp_path, time, expected):
+    """Protobuf's JSON allows an exponent; what is no time is named."""
+    good, odd = _span(1), _span(2, startTimeUnixNano=time)
+
+    reader = load(_written(tmp_path, good, odd))
+    starts = {span.span_id: span.start_ns for trace in reader for span in trace.spans}
+
+    assert starts.get(odd["spanId"]) == expected
+    assert bool(expected) != any("is none" in warning for warning in reader.evidence.warnings)
