@@ -40,6 +40,7 @@ class Read(NamedTuple):
     forms: Sequence[Form]  # that are new; they have numbers, from 0, in the order in which they are sent
     batches: Sequence[tuple[int, FormBatch]]  # traces that have a form: its number, and they without it
     traces: Sequence[Sequence[SpanRecord]]  # the others
+    done: bytes  # ids of all these traces, 16 bytes each
     lines: Sequence[tuple[int, bytes]]  # of another layout, or wrong: number in the range, from 1, and text
 
 
@@ -54,7 +55,6 @@ class Left(NamedTuple):
     """What is left at the end."""
 
     traces: Sequence[Sequence[SpanRecord]]  # others may have more of their spans
-    done: bytes  # ids of the traces that were sent before, 16 bytes each
 
 
 class _Pickler(pickle.Pickler):

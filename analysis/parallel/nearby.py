@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 _MAX_OPEN: Final = 200_000  # spans
+_MAX_SPLIT: Final = 1_000  # traces of which the pool reads a part: each is sent as it is
 
 
 class Nearby:
@@ -30,7 +31,7 @@ class Nearby:
         before: Ids of traces that have spans shortly before the part: theirs are kept apart.
 
     Attributes:
-        foreign: The spans of those that have some here, too.
+        foreign: The spans of those that have some here, too, and of those that somebody else reads a part of.
         done: Ids of the traces that were complete.
     """
 
@@ -38,7 +39,8 @@ class Nearby:
         self.foreign: dict[str, list[Draft]] = {}
         self.done: set[str] = set()
         self._near_bytes = near_bytes
-        self._before = before
+        self._elsewhere = set(before)
+        self._n_split = 0
         self._open: dict[str, list[Draft]] = {}
         self._n_open = 0
         self._n_bytes = 0
@@ -75,10 +77,25 @@ class Nearby:
     def _begun(self, trace_id: str) -> list[Draft]:
         if trace_id in self.done:
             raise UnfitError
-        if trace_id in self._before:
+        if trace_id in self._elsewhere:
             return self.foreign.setdefault(trace_id, [])
         waiting = self._open[trace_id] = []
         return waiting
+
+    def split(self, trace_id: str) -> None:
+        """Leave a trace to somebody who reads another part of it.
+
+        Raises:
+            UnfitError: It was taken to be complete, or there are too many of the kind.
+        """
+        if trace_id in self._elsewhere:
+            return
+        self._n_split += 1
+        if trace_id in self.done or self._n_split > _MAX_SPLIT:
+            raise UnfitError
+        self._elsewhere.add(trace_id)
+        if trace_id in self._open:
+            self.foreign[trace_id] = self._open.pop(trace_id)
 
     def rest(self, shared: AbstractSet[str]) -> Iterator[list[Draft]]:
         """Yield the traces that nothing more can come of: those that are not shared with other parts."""

@@ -135,9 +135,10 @@ class _Pool:
         if isinstance(message, End):
             worker.end = message
         elif isinstance(message, Left):
-            self._finish(message)
+            self._left += message.traces
             worker.is_done = True
         else:
+            self._finish(message.done)
             worker.forms += message.forms
             self._lines[number] += message.lines
             self._n_raw += sum(len(text) for _, text in message.lines)
@@ -154,12 +155,12 @@ class _Pool:
         if self._collector.twins.has_others:  # they may have their twins in what came as columns
             raise UnfitError
 
-    def _finish(self, left: Left) -> None:
-        done = {left.done[at : at + _ID_BYTES] for at in range(0, len(left.done), _ID_BYTES)}
+    def _finish(self, ids: bytes) -> None:
+        """Take the ids of complete traces: none may be another worker's, too."""
+        done = {ids[at : at + _ID_BYTES] for at in range(0, len(ids), _ID_BYTES)}
         if not done.isdisjoint(self._done):
             raise UnfitError
         self._done |= done
-        self._left += left.traces
 
     def _add_rest(self) -> None:
         """Add what several have spans of, and the lines that are read here."""

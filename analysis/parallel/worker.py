@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 _MAX_SPANS: Final = 4_096  # of traces without a form, in one message
+_ANY_ID: Final = re.compile(rb'"traceId"\s*:\s*"([0-9a-f]{32})"')
 _MAX_RAW_BYTES: Final = 1 << 20
 
 
@@ -46,6 +48,7 @@ class _Worker:
         self._matched: list[Matched] = []
         self._others: list[Sequence[SpanRecord]] = []
         self._n_others = 0  # spans of them
+        self._done: list[str] = []  # ids of all of these
         self._lines: list[tuple[int, bytes]] = []
         self._n_raw = 0  # bytes of them
 
@@ -60,7 +63,7 @@ class _Worker:
             self._take(drafts)
             self._send_many()
         self._send()
-        send(self._answers, Left(traces.left(), bytes.fromhex("".join(traces.done))))
+        send(self._answers, Left(traces.left()))
 
     def _read(self, lines: Range, traces: Nearby) -> int:
         """Read all lines, and return how many there are."""
@@ -74,10 +77,13 @@ class _Worker:
             elif not line.isspace():
                 self._lines.append((n_lines, line))
                 self._n_raw += len(line)
+                for trace_id in _ANY_ID.findall(line):
+                    traces.split(trace_id.decode())
             self._send_many()
         return n_lines
 
     def _take(self, drafts: list[Draft]) -> None:
+        self._done.append(drafts[0][0])
         matched = self._forms.match(drafts)
         if matched is None:
             self._others.append(spans_of(drafts))
@@ -96,6 +102,7 @@ class _Worker:
                 self._numbers[batch.form] = len(self._numbers)
                 new.append(batch.form)
             batches.append((self._numbers[batch.form], replace(batch, form=None)))  # type: ignore[arg-type]  # as `Read` says
-        send(self._answers, Read(new, batches, self._others, self._lines))
-        self._matched, self._others, self._lines = [], [], []
+        done = bytes.fromhex("".join(self._done))
+        send(self._answers, Read(new, batches, self._others, done, self._lines))
+        self._matched, self._others, self._done, self._lines = [], [], [], []
         self._n_others = self._n_raw = 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hotspan.analysis.drafts import draft_of
+from hotspan.analysis.parallel import nearby as parallel_nearby
 from hotspan.analysis.parallel.nearby import Nearby
 from hotspan.analysis.parallel.ranges import UnfitError
 from hotspan.tracer import semconv
@@ -56,6 +58,39 @@ def test_every_span_comes_out_once_with_all_of_its_trace(found, near, before, sh
     }
     assert nearby.done == out.keys()
     assert {f"{trace:032x}" for trace in before} & out.keys() == set()
+
+
+@given(spans, st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=4))
+def test_a_trace_that_is_split_is_left(found, splits):
+    """Whoever reads another part of it gets its spans, those before as those behind."""
+    nearby = Nearby(1_000_000, set())
+    drafts = [_draft(trace, number, kind) for number, (trace, kind) in enumerate(found, 1)]
+    for number, draft in enumerate(drafts):
+        for _, trace in (split for split in splits if split[0] == number):
+            nearby.split(f"{trace:032x}")
+        list(nearby.put([draft], LINE_BYTES))
+    split_ids = {f"{trace:032x}" for number, trace in splits if number < len(drafts)}
+
+    assert not {trace[0][0] for trace in nearby.rest(set())} & split_ids
+    assert {trace[0].trace_id: [span.span_id for span in trace] for trace in nearby.left()} == {
+        trace_id: [draft[1] for draft in drafts if draft[0] == trace_id]
+        for trace_id in {draft[0] for draft in drafts} & split_ids
+    }
+
+
+def test_too_many_split_traces_and_such_as_were_complete_are_refused(monkeypatch):
+    """They would all be sent as they are, or too late."""
+    monkeypatch.setattr(parallel_nearby, "_MAX_SPLIT", 2)
+    nearby = Nearby(5, set())
+    list(nearby.put([_draft(9, 1, "root")], LINE_BYTES))
+    list(nearby.put([_draft(8, 2, "child")], LINE_BYTES))
+    nearby.split(f"{1:032x}")
+    nearby.split(f"{1:032x}")
+
+    with pytest.raises(UnfitError):
+        nearby.split(f"{9:032x}")
+    with pytest.raises(UnfitError):
+        nearby.split(f"{2:032x}")
 
 
 def test_a_trace_is_let_go_when_enough_came_behind_its_root():
