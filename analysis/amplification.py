@@ -25,6 +25,7 @@ def amplification(requests: RequestTable) -> Amplification:
     counted = with_agent if with_agent.any() else with_calls
     wall_ns = total(view(requests.wall_ns)[counted])
     ratios = view(requests.time_ratio)[counted]
+    ratios = ratios[~np.isnan(ratios)]
     prompt = total(known(view(requests.prompt)[counted]))
     cached = known(view(requests.cached)[counted])
     resent = total(view(requests.resent)[counted])
@@ -37,5 +38,6 @@ def amplification(requests: RequestTable) -> Amplification:
         parallelism=total(view(requests.busy_ns)[counted]) / wall_ns if wall_ns else None,
         prompt_tokens_resent_ratio=resent / prompt if prompt else None,
         cached_prompt_ratio=min(total(cached) / prompt, 1.0) if prompt and len(cached) else None,
-        time_amplification=per_request(ratios[~np.isnan(ratios)]),
+        time_amplification=per_request(ratios),
+        n_timed=len(ratios),
     )

@@ -68,17 +68,20 @@ class Grouping:
         """Values without a group of their own."""
         return len(self._others)
 
-    def groups(self) -> Iterator[tuple[str | None, Collector]]:
+    def groups(self, who: str = "request") -> Iterator[tuple[str | None, Collector]]:
         """Yield each value and what was collected for it, most requests first, those without a value last.
 
         A value of calls outside every request (an index being built, a partial trace) is one too.
+
+        Args:
+            who: What has no such attribute, for the message.
 
         Raises:
             UnusableTraceError: No request has the attribute; the message lists some that there are.
         """
         if not any(value is not None for value in self._collectors):
             listed = ", ".join(list(self._keys)[:_LISTED])
-            msg = f"--by {self.attribute}: no request has such an attribute. There are: {listed}."
+            msg = f"--by {self.attribute}: no {who} has such an attribute. There are: {listed}."
             raise UnusableTraceError(msg)
         for collector in self._collectors.values():
             collector.finish()

@@ -300,6 +300,7 @@ class Amplification:
     prompt_tokens_resent_ratio: float | None = None  # an estimate
     cached_prompt_ratio: float | None = None
     time_amplification: PerRequest | None = None  # critical-path generation time over the median single call
+    n_timed: int = 0  # requests that this is over: those with a call that succeeded
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""

@@ -127,9 +127,12 @@ def _cut_cycles(
         if index in on_path:
             loop = path[path.index(index) :]
             cut = max(loop, key=lambda i: (spans[i].start_ns, spans[i].span_id))
+            who = f"trace {trace_id}: span {spans[cut].span_id} ({spans[cut].name!r})"
+            above = f"and its parent {spans[parents[cut]].span_id} form a loop of {len(loop)}"
             warnings.append(
-                f"trace {trace_id}: span {spans[cut].span_id} ({spans[cut].name!r}) and its parent "
-                f"{spans[parents[cut]].span_id} form a loop of {len(loop)}; it was cut between the two"
+                f"{who} {above}; it was cut between the two"
+                if len(loop) > 1
+                else f"{who} is its own parent; it was taken for a root"
             )
             parents[cut] = NO_PARENT
             orphaned[cut] = len(loop) > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -84,13 +85,16 @@ def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEF
         tail: In (0, 100): requests from this percentile of the durations on are the slowest, in `.tail`.
 
     Raises:
-        ConfigurationError: `by` or `tail` cannot be used.
+        ConfigurationError: `by` or `tail` cannot be used, or `traces` is a file's name.
         UnusableTraceError: No request has the attribute `by`.
 
     Source: docs/definitions.md, for every figure.
     """
     if not isinstance(tail, int | float) or isinstance(tail, bool) or not 0 < tail < 100:  # noqa: PLR2004 - percent
         msg = f"The slowest requests begin at a percentile between 0 and 100, not at {tail!r}: 95 is usual."
+        raise ConfigurationError(msg)
+    if isinstance(traces, str | os.PathLike):
+        msg = f"Traces are analysed, not a file's name: hotspan.analyse(hotspan.load({os.fspath(traces)!r}))."
         raise ConfigurationError(msg)
     grouping = None if by is None else Grouping(by)
     with _seldom_collected():
@@ -125,7 +129,9 @@ def _as_selected(report: Report, traces: Iterable[Trace]) -> Report:
 def _groups(grouping: Grouping, traces: Iterable[Trace], tail: float) -> Groups:
     reports = tuple(
         (value, _as_selected(compose(collector, None, tail), traces))
-        for value, collector in grouping.groups()
+        for value, collector in grouping.groups(
+            "selected request" if isinstance(traces, Selected) else "request"
+        )
     )
     return Groups(grouping.attribute, reports, grouping.n_other_values)
 

@@ -51,9 +51,9 @@ def requests_failed(report: Report) -> Iterator[Finding]:
 
 def _failed(request: RequestSummary) -> str:
     if not request.is_weighted or request.error_ratio is None:
-        return f"{request.n_errors} of {request.n} requests failed"
+        return f"{request.n_errors:,} of {request.n:,} requests failed"
     share = percent(request.error_ratio)
-    return f"{request.n_errors} of {request.n} recorded requests failed, an estimated {share} of all"
+    return f"{request.n_errors:,} of {request.n:,} recorded requests failed, an estimated {share} of all"
 
 
 def evidence_thin(report: Report) -> Iterator[Finding]:

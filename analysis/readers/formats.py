@@ -23,7 +23,6 @@ from hotspan.analysis.readers import (
     sniff,
     values,
 )
-from hotspan.analysis.readers.framing import Document
 from hotspan.analysis.readers.items import Flaw, Item, RefusedSpan
 from hotspan.analysis.readers.otlp_text import TextDecoder
 from hotspan.analysis.readers.source import HEAD_BYTES
@@ -31,6 +30,7 @@ from hotspan.tracer.errors import TraceFileError
 from hotspan.tracer.record import SpanRecord
 
 if TYPE_CHECKING:
+    from hotspan.analysis.readers.framing import Document
     from hotspan.analysis.readers.source import Source
 
 Warn = Callable[[str], None]
@@ -82,7 +82,11 @@ def items_of_lines(source: Source, lines: Iterable[tuple[int, bytes]], warn: War
         lines: Number, from 1, and text of each, in order; an empty one stands for others that follow.
         warn: As for `items`.
     """
-    documents = (Document(number, text.strip() or _NOTHING) for number, text in lines)
+    documents = (
+        document._replace(line=number)
+        for number, text in lines
+        for document in framing.lines([text or _NOTHING])
+    )
     yield from plausible.checked(_Text(source, warn, is_rest=True).otlp(documents), source.name, warn)
 
 
@@ -241,7 +245,7 @@ class _Text:
                     self._is_any_read = True
                     yield document, value
             except (ValueError, *_UNREADABLE) as exc:
-                bad = document, framing.TOO_DEEP if isinstance(exc, RecursionError) else str(exc)
+                bad = document, framing.TOO_DEEP if isinstance(exc, RecursionError) else _why(exc)
                 yield from self._rest_of(document, decode)
         if bad and not self._is_any_read:
             raise self._nothing([bad])
@@ -268,6 +272,11 @@ class _Text:
         where = f"{self._source.name}:{document.line}"
         what = "the line" if self._is_lines else "what begins here"
         self._warn(f"{where}: {what} is {why}; left out. It begins with {_shown(document.text)}")
+
+
+def _why(exc: Exception) -> str:
+    is_typed = isinstance(exc, msgspec.ValidationError)
+    return f"not as the rest of the file: {exc}" if is_typed else str(exc)
 
 
 def _no_spans(source: Source, what: str) -> TraceFileError:

@@ -93,6 +93,9 @@ def _details(summary: Amplification, calls: PerRequest, marks: Marks) -> Iterato
     if (attempts := summary.attempts) and attempts.mean > calls.mean:
         yield f"{figures.mean(attempts.mean)} attempts a request"
     if (time := summary.time_amplification) is not None:
-        yield f"{figures.significant(time.mean)}\N{MULTIPLICATION SIGN} the time of one call"
+        # Without a call that succeeded a request has none: how long one takes is not known there.
+        some = 0 < summary.n_timed < summary.n_requests
+        of_them = f" (in {summary.n_timed:,} of {summary.n_requests:,} requests)" if some else ""
+        yield f"{figures.significant(time.mean)}\N{MULTIPLICATION SIGN} the time of one call{of_them}"
     if (ratio := summary.prompt_tokens_resent_ratio) is not None:
         yield f"{marks.estimated(figures.percent(ratio))} of prompt tokens sent again"

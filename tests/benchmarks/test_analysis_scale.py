@@ -13,13 +13,15 @@ BENCHMARKS = ROOT / "benchmarks"
 
 
 def test_prints_a_table_of_each_size():
-    """One line a size, with rates, memory and the machine; without CRISP it says how to have it."""
+    """Two lines a size, with rates, memory and the machine; without CRISP it says how to have it."""
     command = [sys.executable, str(BENCHMARKS / "analysis_scale.py"), "--sizes", "100,500", "--rounds", "1"]
 
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
     lines = done.stdout.splitlines()
-    assert [line.split("|")[1].strip() for line in lines[2:4]] == ["100", "500"]
+    assert [[cell.strip() for cell in line.split("|")[1:3]] for line in lines[2:6]] == [
+        ["100", "streamed"], ["100", "whole"], ["500", "streamed"], ["500", "whole"],
+    ]  # fmt: skip
     assert "cores" in done.stdout
     assert "--crisp PATH" in done.stdout
 
