@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 _MAX_OPEN: Final = 200_000  # spans
-_MAX_SPLIT: Final = 1_000  # traces of which the pool reads a part: each is sent as it is
+_MAX_SPLIT: Final = 16  # traces of which the pool reads a part: mostly they hold calls of other writers
 
 
 class Nearby:
