@@ -132,7 +132,7 @@ def _cut_cycles(
             warnings.append(
                 f"{who} {above}; it was cut between the two"
                 if len(loop) > 1
-                else f"{who} is its own parent; it was taken for a root"
+                else f"{who} is its own parent, a loop of 1; it was taken for a root"
             )
             parents[cut] = NO_PARENT
             orphaned[cut] = len(loop) > 1
