@@ -31,6 +31,7 @@ from hotspan.analysis.call_table import (
     or_none,
 )
 from hotspan.analysis.columns import MAX, Floats, Longs, floats
+from hotspan.analysis.drafts import BODY, END, START
 from hotspan.analysis.engine import NAMING, EngineAccount, account_in_response
 from hotspan.analysis.generation import MIN_TOKENS, TOKENS, ModelCall, tpot_ns
 from hotspan.analysis.patterns.refusals import may_refuse
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from hotspan.analysis.classify import Outcome
     from hotspan.analysis.drafts import Bodies, Draft
 
-_START: Final = 3  # of a draft, as the two below
-_END: Final = 4
-_BODY: Final = 5
 _TOKEN_FIELDS: Final = ("prompt", "cached", "output", "reasoning")
 _FLOAT_FIELDS: Final = ("ttfb", "first_chunk", "ttft", "ttfa")
 
@@ -93,7 +91,7 @@ def columns_of(drafts: Sequence[Draft], bodies: Bodies, outcomes: Sequence[Outco
         if outcome == "ok" and gaps is not None:
             found.gaps_ns += gaps_in(gaps)
     for position, source in enumerate(bodies.column(semconv.ACCOUNT_SOURCE)):
-        if source is not None and (account := account_in_response([drafts[position][_BODY].span])):
+        if source is not None and (account := account_in_response([drafts[position][BODY].span])):
             found.accounts.append((position, account))
     for (*_, body), status in zip(drafts, bodies.column(semconv.HTTP_STATUS), strict=True):
         if may_refuse(body.template, status):
@@ -117,8 +115,8 @@ def _texts(bodies: Bodies, keys: Sequence[str]) -> Sequence[str | None]:
 def _rows(drafts: Sequence[Draft], bodies: Bodies, outcomes: Sequence[Outcome]) -> Rows:
     rows = blank_rows(len(drafts))
     rows["request"] = NO_REQUEST
-    rows["start_ns"] = [draft[_START] for draft in drafts]
-    rows["duration_ns"] = np.array([draft[_END] for draft in drafts], dtype=np.int64) - rows["start_ns"]
+    rows["start_ns"] = [draft[START] for draft in drafts]
+    rows["duration_ns"] = np.array([draft[END] for draft in drafts], dtype=np.int64) - rows["start_ns"]
     rows["last_ns"] = rows["duration_ns"]
     rows["n_attempts"] = np.maximum(_integers(bodies, semconv.ATTEMPTS), 1)
     for name, key in zip(_TOKEN_FIELDS, TOKENS, strict=True):

@@ -88,6 +88,9 @@ class Body:
 
 # Trace id, span id, parent's id, start and end in ns, and the rest.  A plain tuple: there are a million.
 Draft = tuple[str, str, str | None, int, int | None, Body]
+START: Final = 3  # where these stand in it
+END: Final = 4
+BODY: Final = 5
 
 
 def draft_of(span: SpanRecord) -> Draft:

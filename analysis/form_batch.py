@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hotspan.analysis.call_columns import CallColumns, columns_of
-from hotspan.analysis.drafts import Bodies
+from hotspan.analysis.drafts import BODY, END, START, Bodies
 from hotspan.analysis.requests import may_weigh
 from hotspan.analysis.twins import STAGES, TELLING, OwnCalls
 from hotspan.tracer import semconv
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from hotspan.analysis.drafts import Draft
     from hotspan.analysis.forms import Form, Matched
     from hotspan.tracer.record import SpanRecord
-
-_START: Final = 3  # of a draft, as the two below
-_END: Final = 4
-_BODY: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +61,16 @@ def batches_of(traces: Sequence[Matched]) -> list[FormBatch]:
 def _batch(form: Form, numbers: Sequence[int], traces: Sequence[Matched]) -> FormBatch:
     drafts = [trace.drafts for trace in traces]
     size = len(drafts), len(form.spans)
-    bodies = [Bodies([spans[index][_BODY] for spans in drafts]) for index in range(size[1])]
-    starts = np.array([span[_START] for spans in drafts for span in spans], dtype=np.int64).reshape(size)
-    ends = np.array([span[_END] for spans in drafts for span in spans], dtype=np.int64).reshape(size)
+    bodies = [Bodies([spans[index][BODY] for spans in drafts]) for index in range(size[1])]
+    starts = np.array([span[START] for spans in drafts for span in spans], dtype=np.int64).reshape(size)
+    ends = np.array([span[END] for spans in drafts for span in spans], dtype=np.int64).reshape(size)
     return FormBatch(
         form=form,
         starts=starts,
         ends=ends,
         overlapping=[row for row, trace in enumerate(traces) if not trace.is_sequential],
         n_chunks=sum(map(_n_chunks, bodies)),
-        weighed=[spans[0][_BODY].span for spans in drafts if may_weigh(spans[0][_BODY].template)],
+        weighed=[spans[0][BODY].span for spans in drafts if may_weigh(spans[0][BODY].template)],
         calls=_calls(form, drafts, bodies),
         own_calls=_own_calls(form, numbers, starts, ends, bodies),
     )
@@ -92,7 +88,7 @@ def _calls(form: Form, drafts: Sequence[Sequence[Draft]], bodies: Sequence[Bodie
     if not tops:
         return None
     calls = [spans[top] for spans in drafts for top in tops]
-    of_calls = bodies[tops[0]] if len(tops) == 1 else Bodies([call[_BODY] for call in calls])
+    of_calls = bodies[tops[0]] if len(tops) == 1 else Bodies([call[BODY] for call in calls])
     return columns_of(calls, of_calls, [form.outcomes[top] for top in tops] * len(drafts))
 
 

@@ -15,6 +15,7 @@ from hotspan.analysis.drafts import Body, likeness_of
 from hotspan.analysis.readers.ids import TRACE_DIGITS
 from hotspan.analysis.readers.items import Drafts
 from hotspan.analysis.readers.otlp_shapes import Shapes
+from hotspan.analysis.readers.plausible import FROM_NS, TO_NS
 
 if TYPE_CHECKING:
     from hotspan.analysis.readers.otlp_json import Decoder
@@ -31,7 +32,6 @@ _SPAN: Final = re.compile(
 )
 _LAST: Final = re.compile(r'"status":\{(?:"message":"[^"\\]*(?:\\.[^"\\]*)*",?)?(?:"code":[0-9])?\}\}')
 _CUT_BYTES: Final = _CUT.encode()
-_FROM_NS, _TO_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # 2000 to 2100: no other unit
 _MAX_FRAMES: Final = 256
 _MAX_BODIES: Final = 4_096  # that are remembered, of one writer
 _MAX_BODY_CHARS: Final = 1_024  # of each: longer ones hold measures, and do not come twice
@@ -99,7 +99,7 @@ class TextDecoder:
                 if body is None:
                     return False
             start = int(start_ns)
-            if not _FROM_NS <= start <= _TO_NS:
+            if not FROM_NS <= start <= TO_NS:
                 return False
             found.append((trace_id, span_id, parent_id, start, int(end_ns), body))
         return True

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hotspan.analysis.readers.items import Item
 
 _N_LOOKED_AT: Final = 1000  # a writer has one unit
-_FROM_NS, _TO_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # 2000 to 2100
+FROM_NS, TO_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # 2000 to 2100
 _UNITS: Final = {"microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 
 
@@ -26,7 +26,7 @@ def checked(items: Iterator[Item], name: str, warn: Callable[[str], None]) -> It
     Those that are too large for the format are refused, each by itself.
     """
     for item in itertools.islice(items, _N_LOOKED_AT):
-        if not isinstance(item, SpanRecord) or _FROM_NS <= item.start_ns <= _TO_NS:
+        if not isinstance(item, SpanRecord) or FROM_NS <= item.start_ns <= TO_NS:
             yield item
             continue
         if item.start_ns >= values.MAX_NS:
@@ -47,7 +47,7 @@ def _refused(item: Item) -> Item:
 
 def _too_small(span: SpanRecord) -> str | None:
     for unit, factor in _UNITS.items():
-        if _FROM_NS <= span.start_ns * factor <= _TO_NS:
+        if FROM_NS <= span.start_ns * factor <= TO_NS:
             return (
                 f"span {span.name!r} starts {span.start_ns} ns after 1970, which is in 1970; as {unit} it "
                 f"would be of our days. If the writer wrote {unit} where its format has another unit, every "
