@@ -5,6 +5,7 @@ The twin of `CallTable.add` for such calls; the tests hold the two against each 
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +40,6 @@ from hotspan.analysis.phases import STAMPS
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Sequence
 
     from hotspan.analysis.call_table import Rows
@@ -87,16 +87,25 @@ def columns_of(drafts: Sequence[Draft], bodies: Bodies, outcomes: Sequence[Outco
         _texts(bodies, ENGINE_KEYS),
         {key: bodies.column(key) for key in NAMING if bodies.have(key)},
     )
-    for outcome, gaps in zip(outcomes, bodies.column(semconv.CHUNK_GAPS_NS), strict=True):
-        if outcome == "ok" and gaps is not None:
-            found.gaps_ns += gaps_in(gaps)
+    for gaps in bodies.arrays(semconv.CHUNK_GAPS_NS, [outcome == "ok" for outcome in outcomes]):
+        if gaps is not None:
+            found.gaps_ns += (
+                array("d", gaps.astype(float).tobytes()) if isinstance(gaps, np.ndarray) else gaps_in(gaps)
+            )
     for position, source in enumerate(bodies.column(semconv.ACCOUNT_SOURCE)):
         if source is not None and (account := account_in_response([drafts[position][BODY].span])):
             found.accounts.append((position, account))
-    for (*_, body), status in zip(drafts, bodies.column(semconv.HTTP_STATUS), strict=True):
-        if may_refuse(body.template, status):
-            found.refusals.append(ModelCall(body.span, [body.span]))
+    found.refusals = _refusals(drafts, bodies)
     return found
+
+
+def _refusals(drafts: Sequence[Draft], bodies: Bodies) -> list[ModelCall]:
+    statuses = bodies.integers(semconv.HTTP_STATUS)
+    if statuses is not None and not any(may_refuse(span, int(statuses.max())) for span in bodies.templates()):
+        return []  # nearly always: nothing is looked at one by one
+    of_calls = zip(drafts, bodies.column(semconv.HTTP_STATUS), strict=True)
+    refused = [body.span for (*_, body), status in of_calls if may_refuse(body.template, status)]
+    return [ModelCall(span, [span]) for span in refused]
 
 
 def _texts(bodies: Bodies, keys: Sequence[str]) -> Sequence[str | None]:
@@ -104,8 +113,8 @@ def _texts(bodies: Bodies, keys: Sequence[str]) -> Sequence[str | None]:
     columns = [bodies.column(key) for key in keys if bodies.have(key)]
     if not columns:
         return [None] * bodies.n
-    if len(columns) == 1 or all(columns[0]):
-        columns = columns[:1]
+    if all(columns[0]) and set(map(type, columns[0])) == {str}:
+        return columns[0]  # type: ignore[return-value]  # as just told
     return [
         next((value for value in values if isinstance(value, str) and value), None)
         for values in zip(*columns, strict=True)
@@ -140,9 +149,12 @@ def _rows(drafts: Sequence[Draft], bodies: Bodies, outcomes: Sequence[Outcome]) 
 
 def _integers(bodies: Bodies, key: str) -> Longs:
     """Return an attribute of each call, `NONE` where it is no count."""
+    found = bodies.integers(key)
+    if found is not None:
+        return np.where(found < 0, NONE, np.minimum(found, MAX))
     values = bodies.column(key)
     kinds = set(map(type, values))
-    if kinds == {int}:  # nearly always: nothing is looked at one by one
+    if kinds == {int}:  # nearly always else: nothing is looked at one by one
         try:
             found = np.array(values, dtype=np.int64)
         except OverflowError:
@@ -156,6 +168,9 @@ def _integers(bodies: Bodies, key: str) -> Longs:
 
 def _floats(bodies: Bodies, key: str) -> Floats:
     """Return an attribute of each call, not a number where it is none or negative."""
+    integers = bodies.integers(key)
+    if integers is not None:
+        return np.where(integers >= 0, np.minimum(integers, MAX), np.nan)
     values = bodies.column(key)
     kinds = set(map(type, values))
     if kinds == {NoneType}:

@@ -7,17 +7,22 @@ the `Body`, or its `Shape`, which leaves the values.  A draft is ids, times and 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
+from hotspan.analysis.columns import MAX
 from hotspan.analysis.dialects.added import has_more
 from hotspan.analysis.patterns.repeats import INPUTS
 from hotspan.tracer import semconv
 from hotspan.tracer.record import SpanRecord, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from hotspan.analysis.columns import Longs
     from hotspan.tracer.record import AttributeValue
 
 Values = Sequence[object]
@@ -29,7 +34,8 @@ class Hole(NamedTuple):
     """Where a value stands among those of a span, and what makes an attribute of what stands there."""
 
     place: int
-    made: Callable[[object], AttributeValue] | None  # None: it is the value
+    made: Callable[[Any], AttributeValue] | None  # None: it is the value
+    integers: Callable[[Sequence[Any]], Longs] | None = None  # those in many such places, at once
 
 
 class Shape:
@@ -49,7 +55,7 @@ class Shape:
     def span(self, values: Values) -> SpanRecord:
         """Return the span with these values."""
         said = dict(self.template.attributes)
-        for key, (place, made) in self.holes.items():
+        for key, (place, made, _) in self.holes.items():
             said[key] = values[place] if made is None else made(values[place])  # type: ignore[assignment]  # as it says
         return self.template._replace(attributes=said)
 
@@ -152,6 +158,15 @@ class Bodies:
         else:
             self._parts = [_part(bodies[0].shape, range(self.n), bodies)] if bodies else []
 
+    def templates(self) -> Iterator[SpanRecord]:
+        """Yield a span of each kind: all others differ from one of these in values only."""
+        for part in self._parts:
+            yield from (
+                (part.shape.template,)
+                if part.shape
+                else {id(body): body.template for body in part.bodies}.values()
+            )
+
     def have(self, key: str) -> bool:
         """Return whether any has the attribute."""
         return any(part.has(key) for part in self._parts)
@@ -166,6 +181,22 @@ class Bodies:
                 for place, value in zip(part.places, part.column(key), strict=True):
                     found[place] = value
         return found
+
+    def integers(self, key: str) -> Longs | None:
+        """Return the attribute of each, if it is known without a look at each that all are integers."""
+        found = np.empty(self.n, dtype=np.int64)
+        for part in self._parts:
+            values = part.integers(key)
+            if values is None:
+                return None
+            found[part.places] = values
+        return found
+
+    def arrays(self, key: str, is_wanted: Sequence[bool]) -> Iterator[AttributeValue | Longs]:
+        """Yield the attribute of some, in any order; those that hold integers may come as one array."""
+        for part in self._parts:
+            if part.has(key):
+                yield from part.arrays(key, [is_wanted[place] for place in part.places])
 
     def rows(self, keys: Sequence[str]) -> Sequence[Mapping[str, AttributeValue]]:
         """Return those attributes of each that it has."""
@@ -197,6 +228,21 @@ class _Part(NamedTuple):
             return [self.shape.template.attributes.get(key)] * len(self.bodies)
         found: Any = self.values[hole.place]
         return found if hole.made is None else list(map(hole.made, found))
+
+    def integers(self, key: str) -> Longs | int | None:
+        if self.shape is None:
+            return None
+        hole = self.shape.holes.get(key)
+        if hole is None:
+            value = self.shape.template.attributes.get(key)
+            return value if type(value) is int and abs(value) <= MAX else None
+        return hole.integers(self.values[hole.place]) if hole.integers and hole.made is int else None
+
+    def arrays(self, key: str, is_wanted: Sequence[bool]) -> Iterable[AttributeValue | Longs]:
+        hole = self.shape.holes.get(key) if self.shape else None
+        if hole is None or hole.integers is None or hole.made is int:
+            return itertools.compress(self.column(key), is_wanted)
+        return (hole.integers(list(itertools.compress(self.values[hole.place], is_wanted))),)
 
     def rows(self, keys: Sequence[str]) -> Iterable[Mapping[str, AttributeValue]]:
         if self.shape is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hotspan.analysis.call_columns import CallColumns, columns_of
+from hotspan.analysis.columns import total
 from hotspan.analysis.drafts import BODY, END, START, Bodies
 from hotspan.analysis.requests import may_weigh
 from hotspan.analysis.twins import STAGES, TELLING, OwnCalls
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hotspan.analysis.columns import Longs
-    from hotspan.analysis.drafts import Draft
+    from hotspan.analysis.drafts import Body, Draft
     from hotspan.analysis.forms import Form, Matched
     from hotspan.tracer.record import SpanRecord
 
@@ -50,15 +51,23 @@ class FormBatch:
         return len(self.starts)
 
 
-def batches_of(traces: Sequence[Matched]) -> list[FormBatch]:
-    """Return traces as columns, those of one form together."""
+def batches_of(traces: Sequence[Matched], *, has_own_calls: bool = True) -> list[FormBatch]:
+    """Return traces as columns, those of one form together.
+
+    Args:
+        traces: The traces.
+        has_own_calls: Whether the columns hold the calls that another writer may have written as well.
+    """
     numbers_of: dict[Form, list[int]] = {}
     for number, trace in enumerate(traces):
         numbers_of.setdefault(trace.form, []).append(number)
-    return [_batch(form, numbers, [traces[i] for i in numbers]) for form, numbers in numbers_of.items()]
+    return [
+        _batch(form, numbers, [traces[i] for i in numbers], has_own_calls)
+        for form, numbers in numbers_of.items()
+    ]
 
 
-def _batch(form: Form, numbers: Sequence[int], traces: Sequence[Matched]) -> FormBatch:
+def _batch(form: Form, numbers: Sequence[int], traces: Sequence[Matched], has_own_calls: bool) -> FormBatch:  # noqa: FBT001 - of `batches_of`
     drafts = [trace.drafts for trace in traces]
     size = len(drafts), len(form.spans)
     bodies = [Bodies([spans[index][BODY] for spans in drafts]) for index in range(size[1])]
@@ -68,17 +77,37 @@ def _batch(form: Form, numbers: Sequence[int], traces: Sequence[Matched]) -> For
         form=form,
         starts=starts,
         ends=ends,
-        overlapping=[row for row, trace in enumerate(traces) if not trace.is_sequential],
+        overlapping=_overlapping(form, starts, ends),
         n_chunks=sum(map(_n_chunks, bodies)),
-        weighed=[spans[0][BODY].span for spans in drafts if may_weigh(spans[0][BODY].template)],
+        weighed=_weighed([spans[0][BODY] for spans in drafts], bodies[0]),
         calls=_calls(form, drafts, bodies),
-        own_calls=_own_calls(form, numbers, starts, ends, bodies),
+        own_calls=_own_calls(form, numbers, starts, ends, bodies) if has_own_calls else (),
     )
+
+
+def _overlapping(form: Form, starts: Longs, ends: Longs) -> list[int]:
+    found = np.zeros(len(starts), dtype=bool)
+    for children in form.children:
+        if len(children) > 1:
+            latest = np.maximum.accumulate(ends[:, children], axis=1)
+            found |= (starts[:, children[1:]] < latest[:, :-1]).any(axis=1)
+    rows: list[int] = np.flatnonzero(found).tolist()
+    return rows
+
+
+def _weighed(roots: Sequence[Body], bodies: Bodies) -> list[SpanRecord]:
+    if not any(map(may_weigh, bodies.templates())):
+        return []
+    return [root.span for root in roots if may_weigh(root.template)]
 
 
 def _n_chunks(bodies: Bodies) -> int:
     """Return the items of traced streams, and chunks of model calls."""
     keys = [key for key in (semconv.STREAM_ITEMS, semconv.CHUNKS) if bodies.have(key)]
+    if not keys:
+        return 0
+    if len(keys) == 1 and (found := bodies.integers(keys[0])) is not None:
+        return total(found)
     rows = zip(*map(bodies.column, keys), strict=True)
     return sum([n for n in (next(filter(None, row), 0) for row in rows) if isinstance(n, int)])
 

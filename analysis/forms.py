@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hotspan.analysis.drafts import Draft
     from hotspan.tracer.record import SpanRecord
 
-BATCH: Final = 1_024  # traces that are summed together
+BATCH: Final = 2_048  # traces that are summed together
 _MAX_SPANS: Final = 64  # of a trace with a form: larger ones are hardly ever alike
 _MAX_NS: Final = 1 << 55  # a year: the sums of as many spans fit into 64 bits
 _MAX_FORMS: Final = 1_024  # a form keeps its first trace
@@ -67,7 +67,6 @@ class Matched(NamedTuple):
 
     form: Form
     drafts: Sequence[Draft]  # by start
-    is_sequential: bool  # no two children of one span run at once
 
 
 @dataclass(slots=True)
@@ -91,27 +90,20 @@ class Forms:
             return None
         if end is None or not 0 < start <= end <= MAX or end - start > _MAX_NS:
             return None
-        index_of = {root_id: 0}
-        ends, free = [end], [start]  # of each span, and from when on it has no child, as far as was seen
+        index_of, ends = {root_id: 0}, [end]
         key: list[object] = [body.likeness]
-        is_sequential = True
         for index, (_, span_id, parent_id, start, end, body) in enumerate(others, 1):
             parent = index_of.get(parent_id)  # type: ignore[arg-type]  # a second root has none, and is not found
-            if parent is None or end is None or end < start or end > ends[parent] or body.likeness is None:
+            if parent is None or end is None or not start <= end <= ends[parent]:
                 return None
-            if start < free[parent]:
-                is_sequential = False
-            free[parent] = max(free[parent], end)
             index_of[span_id] = index
             ends.append(end)
-            free.append(start)
-            key.append(parent)
-            key.append(body.likeness)
+            key += (parent, body.likeness)
         # Of an entry the parent is elsewhere: where a span here has its id, it goes the long way.
-        if len(index_of) < len(drafts) or above in index_of:
+        if len(index_of) < len(drafts) or above in index_of or None in key:
             return None
         found = self._form(tuple(key), drafts)
-        return Matched(found, drafts, is_sequential) if found and found.is_plain else None
+        return Matched(found, drafts) if found and found.is_plain else None
 
     def _form(self, key: Key, drafts: Sequence[Draft]) -> Form | None:
         found = self.known.get(key)

@@ -6,14 +6,13 @@ import itertools
 import logging
 import os
 import pickle
-import subprocess
-import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.collect import Collector
 from hotspan.analysis.parallel.messages import End, Left, Order, Read, receive, send
+from hotspan.analysis.parallel.processes import can_be_copied, can_be_started, copies, interpreters
 from hotspan.analysis.parallel.ranges import Range, UnfitError, ranges_of
 from hotspan.analysis.readers.window import Window
 from hotspan.tracer.record import Trace
@@ -22,15 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from hotspan.analysis.forms import Form
+    from hotspan.analysis.parallel.processes import Process
     from hotspan.analysis.readers import TraceReader
     from hotspan.tracer.record import SpanRecord
 
-MIN_BYTES: Final = 64 << 20  # less is read before workers are of use
+MIN_BYTES: Final = 64 << 20  # less is read before new interpreters are of use
+MIN_COPY_BYTES: Final = 6 << 20  # or copies
 NEAR_BYTES: Final = 16 << 20
 _MAX_WORKERS: Final = 4  # one process adds up what so many read
 _MAX_RAW_BYTES: Final = 32 << 20
 _ID_BYTES: Final = 16
-_START: Final = "import sys; sys.path[:] = {!r}; from hotspan.analysis.parallel.worker import main; main()"
 
 _logger = logging.getLogger(__name__)
 
@@ -41,14 +41,16 @@ def collect(reader: TraceReader) -> Collector | None:
     The reader's evidence is complete afterwards, or as if nothing had been read.
     """
     n_workers = min(_n_cores(), _MAX_WORKERS)
-    if n_workers < 2 or not sys.executable or getattr(sys, "frozen", False):  # noqa: PLR2004 - several
+    is_copied = can_be_copied()
+    if n_workers < 2 or not (is_copied or can_be_started()):  # noqa: PLR2004 - several
         return None
     file = reader.file_of_lines()
-    if file is None or os.path.getsize(file) < MIN_BYTES:  # noqa: PTH202 - a name
+    if file is None or os.path.getsize(file) < (MIN_COPY_BYTES if is_copied else MIN_BYTES):  # noqa: PTH202 - a name
         return None
     with ExitStack() as stack:
         try:
-            workers = [_Worker(lines, stack) for lines in ranges_of(file, n_workers)]
+            processes = (copies if is_copied else interpreters)(n_workers, stack)
+            workers = list(map(_Worker, processes, ranges_of(file, n_workers)))
             collector = _Pool(reader, workers).run()
         except (UnfitError, EOFError, OSError, pickle.UnpicklingError) as exc:
             _logger.debug("read by one process: %r", exc, exc_info=True)
@@ -65,40 +67,20 @@ def _n_cores() -> int:
 class _Worker:
     """One worker, from this side."""
 
-    def __init__(self, lines: Range, stack: ExitStack) -> None:
+    def __init__(self, process: Process, lines: Range) -> None:
         self.forms: list[Form] = []
         self.end: End | None = None
         self.is_done = False
-        process = subprocess.Popen(  # noqa: S603 - this very interpreter
-            [sys.executable, "-c", _START.format(sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "HOTSPAN_DISABLED": "true"},
-            bufsize=1 << 20,
-        )
-        stack.callback(_stop, process)
-        self._orders, self._answers = _open(process.stdin), _open(process.stdout)
-        send(self._orders, Order(lines, NEAR_BYTES))
+        self._process = process
+        self.send(Order(lines, NEAR_BYTES))
 
     def receive(self) -> Any:
         """Return the worker's next message."""
-        return receive(self._answers)
+        return receive(self._process.answers)
 
     def send(self, message: object) -> None:
         """Tell the worker something."""
-        send(self._orders, message)
-
-
-def _open(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise OSError
-    return pipe
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
+        send(self._process.orders, message)
 
 
 class _Pool:

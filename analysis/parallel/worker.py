@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-import sys
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
 
@@ -31,11 +30,11 @@ _ANY_ID: Final = re.compile(rb'"traceId"\s*:\s*"([0-9a-f]{32})"')
 _MAX_RAW_BYTES: Final = 1 << 20
 
 
-def main() -> None:
-    """Do what the pool says on the standard input; end without a word when it is gone."""
+def main(orders: IO[bytes], answers: IO[bytes]) -> None:
+    """Do what the pool says; end without a word when it is gone."""
     gc.disable()  # nothing here has cycles
     try:
-        _Worker(sys.stdin.buffer, sys.stdout.buffer).run()
+        _Worker(orders, answers).run()
     except (KeyboardInterrupt, BrokenPipeError, EOFError, UnfitError):
         os._exit(1)  # nobody wants to hear of it: not even that the pipe cannot be flushed
 
@@ -54,8 +53,7 @@ class _Worker:
 
     def run(self) -> None:
         order: Order = receive(self._orders)
-        before = map(trace_ids, order.lines.before(order.near_bytes).lines())
-        traces = Nearby(order.near_bytes, set().union(*before))
+        traces = Nearby(order.near_bytes, trace_ids(order.lines.before(order.near_bytes).lines()))
         n_lines = self._read(order.lines, traces)
         self._send()
         send(self._answers, End(n_lines, list(traces.foreign)))
@@ -97,7 +95,8 @@ class _Worker:
 
     def _send(self) -> None:
         batches, new = [], []
-        for batch in batches_of(self._matched):
+        # Where another writer's call comes, nothing of what is read here is used: see `pool`.
+        for batch in batches_of(self._matched, has_own_calls=False):
             if batch.form not in self._numbers:
                 self._numbers[batch.form] = len(self._numbers)
                 new.append(batch.form)

@@ -8,30 +8,33 @@ that does not fit is left to `otlp_json`.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hotspan.analysis.drafts import Body, likeness_of
-from hotspan.analysis.readers.ids import TRACE_DIGITS
+from hotspan.analysis.readers.ids import SPAN_DIGITS, TRACE_DIGITS
 from hotspan.analysis.readers.items import Drafts
 from hotspan.analysis.readers.otlp_shapes import Shapes
 from hotspan.analysis.readers.plausible import FROM_NS, TO_NS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hotspan.analysis.readers.otlp_json import Decoder
     from hotspan.tracer.record import Resource, Scope
 
-_CUT: Final = '{"traceId":"'  # unescaped: in no text of anyone's
+_CUT: Final = b'{"traceId":"'  # unescaped: in no text of anyone's
 _SPAN: Final = re.compile(
-    r'((?!0{32})[0-9a-f]{32})","spanId":"((?!0{16})[0-9a-f]{16})",'
-    r'(?:"parentSpanId":"(?:((?!0{16})[0-9a-f]{16})"|"),)?'
-    r'((?:"flags":[0-9]{1,9},)?"name":"[^"\\]*(?:\\.[^"\\]*)*","kind":[0-5]),'
-    r'"startTimeUnixNano":"([0-9]{19})","endTimeUnixNano":"([0-9]{19})",'
-    r"(.*)",
+    r'\{"traceId":"(.{32})","spanId":"(.{16})",(?:"parentSpanId":"(?:(.{16})"|"),)?'
+    r'((?:"flags":[0-9]{1,9},)?"name":"[^"\\]*+(?:\\.[^"\\]*+)*+","kind":[0-5]),'
+    r'"startTimeUnixNano":"(.{19})","endTimeUnixNano":"(.{19})",',
     re.DOTALL,
 )
+_N_PIECES: Final = _SPAN.groups + 1  # of a span, with what is behind its times
+_ZERO: Final = "0" * SPAN_DIGITS
 _LAST: Final = re.compile(r'"status":\{(?:"message":"[^"\\]*(?:\\.[^"\\]*)*",?)?(?:"code":[0-9])?\}\}')
-_CUT_BYTES: Final = _CUT.encode()
+_are_digits: Final = re.compile("[0-9]*").fullmatch
 _MAX_FRAMES: Final = 256
 _MAX_BODIES: Final = 4_096  # that are remembered, of one writer
 _MAX_BODY_CHARS: Final = 1_024  # of each: longer ones hold measures, and do not come twice
@@ -46,9 +49,10 @@ class _Group(NamedTuple):
     shapes: Shapes
 
 
-def trace_ids(line: bytes) -> set[str]:
-    """Return the ids of the traces that have spans in a line of this layout."""
-    return {text[:TRACE_DIGITS].decode(errors="replace") for text in line.split(_CUT_BYTES)[1:]}
+def trace_ids(lines: Iterable[bytes]) -> set[str]:
+    """Return the ids of the traces that have spans in lines of this layout."""
+    found = {text[:TRACE_DIGITS] for line in lines for text in line.split(_CUT)[1:]}
+    return {text.decode(errors="replace") for text in found}
 
 
 class TextDecoder:
@@ -60,49 +64,35 @@ class TextDecoder:
 
     def drafts(self, line: bytes) -> Drafts | None:
         """Return the spans of a line; `None` where it has another layout, or something is wrong with it."""
+        # Hot: whatever can be is done for all spans of a line at once; what is left is a look-up for most.
         try:
-            before, *texts = line.decode().split(_CUT)
+            before, *pieces = _SPAN.split(line.decode())
         except UnicodeDecodeError:
             return None
-        lasts = [index for index, text in enumerate(texts) if text[-2:] != "},"]
-        if not texts or not lasts or lasts[-1] != len(texts) - 1:
+        traces, spans, parents, heads, starts, ends, tails = (pieces[i::_N_PIECES] for i in range(_N_PIECES))
+        found = _framed(before, tails)
+        if not found or not (_are_ids(traces, spans, parents) and _are_digits("".join((*starts, *ends)))):
             return None
-        frame = [before]
-        for index in lasts:
-            end = _LAST.search(texts[index])
-            if end is None:
-                return None
-            frame.append(texts[index][end.end() :])
-            texts[index] = texts[index][: end.end()] + ","
-        groups = self._groups(tuple(frame))
+        frame, lasts = found
+        groups = self._groups(frame)
         if len(groups) != len(lasts):
             return None
-        found, first = Drafts(), 0
-        for group, last in zip(groups, lasts, strict=True):
-            if not self._cut(texts[first : last + 1], group, found):
-                return None
-            first = last + 1
-        return found
+        texts, bodies = list(zip(heads, tails, strict=True)), []
+        for group, (first, last) in zip(groups, itertools.pairwise((0, *lasts)), strict=True):
+            bodies += self._bodies(group, texts[first:last])
+        times = list(map(int, starts))
+        if None in bodies or not FROM_NS <= min(times) <= max(times) <= TO_NS:
+            return None
+        return Drafts(zip(traces, spans, parents, times, map(int, ends), bodies, strict=True))
 
-    def _cut(self, texts: list[str], group: _Group, found: Drafts) -> bool:
-        """Add the spans of one group; return whether all fit the layout."""
-        # Hot: one match a span, and for most spans one look-up.
-        match, bodies = _SPAN.match, group.bodies
-        for text in texts:
-            cut = match(text)
-            if cut is None:
-                return False
-            trace_id, span_id, parent_id, head, start_ns, end_ns, tail = cut.groups()
-            body = bodies.get((head, tail)) if len(tail) <= _MAX_BODY_CHARS else None
+    def _bodies(self, group: _Group, texts: list[tuple[str, str]]) -> list[Body | None]:
+        """Return what spans of one group say, but for their ids and times; `None` for one in doubt."""
+        found = list(map(group.bodies.get, texts))
+        for index, body in enumerate(found):
             if body is None:
-                body = group.shapes.body(head, tail) or self._decoded(head, tail, group)
-                if body is None:
-                    return False
-            start = int(start_ns)
-            if not FROM_NS <= start <= TO_NS:
-                return False
-            found.append((trace_id, span_id, parent_id, start, int(end_ns), body))
-        return True
+                head, tail = texts[index]
+                found[index] = group.shapes.body(head, tail) or self._decoded(head, tail, group)
+        return found
 
     def _decoded(self, head: str, tail: str, group: _Group) -> Body | None:
         span = self._decoder.body(f"{{{head},{tail[:-1]}", group.resource, group.scope)
@@ -126,3 +116,36 @@ class TextDecoder:
                 self._groups_of.clear()
             self._groups_of[frame] = found
         return found
+
+
+def _framed(before: str, tails: list[str]) -> tuple[tuple[str, ...], list[int]] | None:
+    """Return the text around the lists of spans, and how many spans there are until the end of each list.
+
+    Args:
+        before: The text before the first span.
+        tails: What is behind the times of each span; of the last one of a list the text behind it is cut off.
+    """
+    lasts = [index for index, tail in enumerate(tails) if tail[-2:] != "},"]
+    if not lasts or lasts[-1] != len(tails) - 1:
+        return None
+    frame = [before]
+    for index in lasts:
+        end = _LAST.search(tails[index])
+        if end is None:
+            return None
+        frame.append(tails[index][end.end() :])
+        tails[index] = tails[index][: end.end()] + ","
+    return tuple(frame), [index + 1 for index in lasts]
+
+
+def _are_ids(traces: list[str], spans: list[str], parents: list[str | None]) -> bool:
+    """Return whether texts of the right lengths are ids; a span may have no parent."""
+    ids = [*traces, *spans, *filter(None, parents)]
+    joined = "".join(ids)
+    try:
+        n_bytes = len(bytes.fromhex(joined))
+    except ValueError:
+        return False
+    if 2 * n_bytes != len(joined) or joined != joined.lower():  # blanks are no error, nor are capital letters
+        return False
+    return _ZERO not in joined or all(one.strip("0") for one in set(ids))

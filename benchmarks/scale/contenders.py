@@ -38,8 +38,8 @@ class Reading:
         wall_s: From before the file is opened until the report is there, imports left out.  Of CRISP: from
             the start of its program to its end.
         cpu_s: CPU time of all its processes meanwhile; not taken of CRISP.
-        peak_bytes: Largest resident memory of all its processes together, imports included; what they share
-            counts once; not taken of CRISP.
+        peak_bytes: Largest resident memory of all its processes together, imports included; files that they
+            share count once; not taken of CRISP.
         start_s: Of `wall_s`, what does not grow with the traces: the program's start.
     """
 

@@ -28,10 +28,10 @@ def progress(what: str, *, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
+    from hotspan.analysis.parallel.processes import WATCHER  # noqa: PLC0415 - only a terminal pays for it
+
     done = threading.Event()
-    watcher = threading.Thread(
-        target=_show, args=(what, done, patience_s), name="hotspan-progress", daemon=True
-    )
+    watcher = threading.Thread(target=_show, args=(what, done, patience_s), name=WATCHER, daemon=True)
     watcher.start()
     try:
         yield

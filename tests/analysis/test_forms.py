@@ -12,7 +12,12 @@ from hotspan.analysis.collect import Collector
 from hotspan.analysis.model import PHASES
 from hotspan.analysis.phases import STAMPS, phases_of
 from hotspan.analysis.plain_phases import SOURCES, plain_phases
+from hotspan.analysis.readers import otlp_shapes
+from hotspan.analysis.readers.otlp_json import Decoder
+from hotspan.analysis.readers.otlp_text import TextDecoder
+from hotspan.analysis.readers.window import Window
 from hotspan.analysis.report import compose
+from hotspan.exporters import otlp_lines
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Resource, Scope, SpanRecord, Trace
 
@@ -114,6 +119,22 @@ def test_traces_of_one_form_give_what_they_give_one_by_one(found):
 
     assert _rounded(together.to_dict()) == _rounded(one_by_one.to_dict())
     assert together.patterns == one_by_one.patterns
+
+
+@given(runs())
+@settings(max_examples=100)
+def test_lines_taken_apart_as_text_give_what_the_spans_give(found):
+    """Columns made of texts, which were decoded once for many spans, hold the same figures."""
+    texts = TextDecoder(Decoder())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(otlp_shapes, "_MIN_MISSES", 1)
+        patch.setattr(otlp_shapes, "_MIN_ALIKE", 2)
+        drafts = [
+            texts.drafts(line.encode()) for trace in found for line in otlp_lines.lines(list(trace.spans))
+        ]
+    together = analyse(list(Window({}).complete(drafts)))
+
+    assert _rounded(together.to_dict()) == _rounded(_one_by_one(found).to_dict())
 
 
 @given(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
+import sys
 
 import pytest
 
 import hotspan
-from hotspan.analysis.parallel import pool
+from hotspan.analysis.parallel import pool, processes, worker
 from hotspan.exporters import otlp_lines
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Resource, Scope, SpanRecord
@@ -69,9 +71,20 @@ def _one_after_the_other(first, last, rng):
     return [span for number in range(first, last) for span in _trace(number, rng)]
 
 
-@pytest.fixture
-def several(monkeypatch, caplog):
+@pytest.fixture(
+    params=[
+        pytest.param(
+            True,
+            id="copies",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only"),
+        ),
+        pytest.param(False, id="interpreters"),
+    ]
+)
+def several(request, monkeypatch, caplog):
     """Let two processes read files of any size; traces may be spread over 20 kB."""
+    monkeypatch.setattr(pool, "can_be_copied", lambda: request.param)
+    monkeypatch.setattr(pool, "MIN_COPY_BYTES", 0)
     monkeypatch.setattr(pool, "MIN_BYTES", 0)
     monkeypatch.setattr(pool, "NEAR_BYTES", 20_000)
     monkeypatch.setattr(pool, "_n_cores", lambda: 2)
@@ -162,7 +175,8 @@ def test_a_worker_that_ends_is_no_loss(tmp_path, several, monkeypatch):
     """Whatever becomes of it, the report is there."""
     rng = _rng(5)
     path = _write(tmp_path / "run.jsonl", _one_after_the_other(1, 30, rng))
-    monkeypatch.setattr(pool, "_START", "import os; os._exit(3)")
+    monkeypatch.setattr(processes, "_START", "import os; os._exit(3)")
+    monkeypatch.setattr(worker, "main", lambda *_pipes: os._exit(3))
 
     assert _same(path, monkeypatch)
     assert several.records

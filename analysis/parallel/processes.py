@@ -1,0 +1,139 @@
+"""How a worker comes to be: as a copy of this process where that is safe, else as a new interpreter.
+
+A copy has everything imported, and begins to read within milliseconds.  A new interpreter needs some tenths
+of a second of CPU for that, in which it could read tens of thousands of spans.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from contextlib import ExitStack, suppress
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+if sys.platform == "linux":
+    import fcntl
+
+WATCHER: Final = "hotspan-progress"  # a thread that only shows that work goes on: nothing waits for it
+_BUFFER_BYTES: Final = 1 << 20
+_START: Final = (
+    "import sys; sys.path[:] = {!r}; from hotspan.analysis.parallel.worker import main; "
+    "main(sys.stdin.buffer, sys.stdout.buffer)"
+)
+
+
+class Process(NamedTuple):
+    """A worker's process, as far as the pool has to do with it."""
+
+    orders: IO[bytes]  # to write
+    answers: IO[bytes]  # to read
+
+
+def can_be_copied() -> bool:
+    """Return whether a copy of this process works: there is no other thread that may hold a lock just now."""
+    others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+    return sys.platform == "linux" and all(thread.name == WATCHER for thread in others)
+
+
+def can_be_started() -> bool:
+    """Return whether a new interpreter can be started."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
+def copies(n: int, stack: ExitStack) -> list[Process]:
+    """Return some workers that are copies of this process; they end with the stack.
+
+    Raises:
+        OSError: The system has no more processes, memory or files.
+    """
+    found: list[Process] = []
+    for _ in range(n):
+        found.append(_copy(found, stack))
+    return found
+
+
+def interpreters(n: int, stack: ExitStack) -> list[Process]:
+    """Return some workers that are interpreters of their own; they end with the stack.
+
+    Raises:
+        OSError: As above.
+    """
+    return [_interpreter(stack) for _ in range(n)]
+
+
+def _copy(before: Sequence[Process], stack: ExitStack) -> Process:
+    # What the copy needs must be there: an import would wait for locks of threads that it does not have.
+    from hotspan.analysis.parallel import worker  # noqa: PLC0415 - not where new interpreters do it
+
+    orders, to_worker = _pipe(stack)
+    from_worker, answers = _pipe(stack)
+    caller = os.getpid()
+    try:
+        with warnings.catch_warnings():  # of threads that libraries have, such as those of numpy
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            for number in (signal.SIGINT, signal.SIGTERM):  # the program's own handlers are not meant for it
+                signal.signal(number, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+            for process in (*before, Process(to_worker, from_worker)):  # or none would see the end of a pipe
+                process.orders.close()
+                process.answers.close()
+            worker.main(orders, answers)
+    finally:
+        if os.getpid() != caller:  # not a line of the program that called runs a second time
+            os._exit(1)
+    stack.callback(_end, pid)
+    orders.close()
+    answers.close()
+    return Process(to_worker, from_worker)
+
+
+def _pipe(stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    reading, writing = os.pipe()
+    if sys.platform == "linux":
+        with suppress(OSError):  # who has many pipes gets none so large
+            fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _BUFFER_BYTES)  # else each message waits for the reader
+    ends = os.fdopen(reading, "rb", _BUFFER_BYTES), os.fdopen(writing, "wb", _BUFFER_BYTES)
+    for end in ends:
+        stack.callback(_close, end)
+    return ends
+
+
+def _close(pipe: IO[bytes]) -> None:
+    with suppress(OSError):  # what was not yet written has no reader any more
+        pipe.close()
+
+
+def _end(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    with suppress(ChildProcessError):  # the program lets nobody wait
+        os.waitpid(pid, 0)
+
+
+def _interpreter(stack: ExitStack) -> Process:
+    process = subprocess.Popen(  # noqa: S603 - this very interpreter
+        [sys.executable, "-c", _START.format(sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "HOTSPAN_DISABLED": "true"},
+        bufsize=_BUFFER_BYTES,
+    )
+    stack.callback(_stop, process)
+    if process.stdin is None or process.stdout is None:
+        raise OSError
+    return Process(process.stdin, process.stdout)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
