@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 _MAX_OPEN: Final = 200_000  # spans
-_MAX_SPLIT: Final = 16  # traces of which the pool reads a part: mostly they hold calls of other writers
+# Of what the pool reads a part of: more of it than one line that was cut is mostly another writer's.
+_MAX_SPLIT_LINES: Final = 16
+_MAX_SPLIT: Final = 256
 
 
 class Nearby:
@@ -40,7 +42,7 @@ class Nearby:
         self.done: set[str] = set()
         self._near_bytes = near_bytes
         self._elsewhere = set(before)
-        self._n_split = 0
+        self._n_split = self._n_split_lines = 0
         self._open: dict[str, list[Draft]] = {}
         self._n_open = 0
         self._n_bytes = 0
@@ -82,19 +84,23 @@ class Nearby:
         waiting = self._open[trace_id] = []
         return waiting
 
-    def split(self, trace_id: str) -> None:
-        """Leave a trace to somebody who reads another part of it.
+    def split(self, trace_ids: AbstractSet[str]) -> None:
+        """Leave the traces of a line to somebody who reads another part of them.
 
         Raises:
-            UnfitError: It was taken to be complete, or there are too many of the kind.
+            UnfitError: One was taken to be complete, or there are too many of the kind.
         """
-        if trace_id in self._elsewhere:
-            return
-        self._n_split += 1
-        if trace_id in self.done or self._n_split > _MAX_SPLIT:
+        new = trace_ids - self._elsewhere
+        self._n_split_lines += bool(new)
+        self._n_split += len(new)
+        if (
+            self._n_split_lines > _MAX_SPLIT_LINES
+            or self._n_split > _MAX_SPLIT
+            or not self.done.isdisjoint(new)
+        ):
             raise UnfitError
-        self._elsewhere.add(trace_id)
-        if trace_id in self._open:
+        self._elsewhere |= new
+        for trace_id in new & self._open.keys():
             self.foreign[trace_id] = self._open.pop(trace_id)
 
     def rest(self, shared: AbstractSet[str]) -> Iterator[list[Draft]]:

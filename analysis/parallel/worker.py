@@ -75,14 +75,13 @@ class _Worker:
             elif not line.isspace():
                 self._lines.append((n_lines, line))
                 self._n_raw += len(line)
-                for trace_id in _ANY_ID.findall(line):
-                    traces.split(trace_id.decode())
+                traces.split({trace_id.decode() for trace_id in _ANY_ID.findall(line)})
             self._send_many()
         return n_lines
 
     def _take(self, drafts: list[Draft]) -> None:
         self._done.append(drafts[0][0])
-        matched = self._forms.match(drafts)
+        matched = self._forms.match(drafts.copy())  # which it sorts: warnings come in the order of the lines
         if matched is None:
             self._others.append(spans_of(drafts))
             self._n_others += len(drafts)

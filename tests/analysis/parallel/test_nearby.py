@@ -67,7 +67,7 @@ def test_a_trace_that_is_split_is_left(found, splits):
     drafts = [_draft(trace, number, kind) for number, (trace, kind) in enumerate(found, 1)]
     for number, draft in enumerate(drafts):
         for _, trace in (split for split in splits if split[0] == number):
-            nearby.split(f"{trace:032x}")
+            nearby.split({f"{trace:032x}"})
         list(nearby.put([draft], LINE_BYTES))
     split_ids = {f"{trace:032x}" for number, trace in splits if number < len(drafts)}
 
@@ -78,19 +78,24 @@ def test_a_trace_that_is_split_is_left(found, splits):
     }
 
 
-def test_too_many_split_traces_and_such_as_were_complete_are_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [pytest.param("_MAX_SPLIT", 4, id="traces"), pytest.param("_MAX_SPLIT_LINES", 3, id="lines")],
+)
+def test_too_many_split_traces_and_such_as_were_complete_are_refused(monkeypatch, limit, most):
     """They would all be sent as they are, or too late."""
-    monkeypatch.setattr(parallel_nearby, "_MAX_SPLIT", 2)
+    monkeypatch.setattr(parallel_nearby, limit, most)
     nearby = Nearby(5, set())
     list(nearby.put([_draft(9, 1, "root")], LINE_BYTES))
     list(nearby.put([_draft(8, 2, "child")], LINE_BYTES))
-    nearby.split(f"{1:032x}")
-    nearby.split(f"{1:032x}")
+    nearby.split({f"{1:032x}", f"{2:032x}"})
+    nearby.split({f"{1:032x}"})
 
     with pytest.raises(UnfitError):
-        nearby.split(f"{9:032x}")
+        nearby.split({f"{9:032x}"})
+    nearby.split({f"{2:032x}", f"{3:032x}"})
     with pytest.raises(UnfitError):
-        nearby.split(f"{2:032x}")
+        nearby.split({f"{4:032x}"})
 
 
 def test_a_trace_is_let_go_when_enough_came_behind_its_root():
