@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from hotspan.analysis.columns import view
 from hotspan.analysis.evidence import evidence_of
 from hotspan.analysis.findings import findings
 from hotspan.analysis.frame import Stages
+from hotspan.analysis.garbage import seldom_collected
 from hotspan.analysis.generation_summary import phase_rows, summarise
 from hotspan.analysis.groups import Grouping
 from hotspan.analysis.model import (
@@ -44,7 +43,7 @@ from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from hotspan.tracer.record import Trace
 
@@ -71,8 +70,6 @@ __all__ = [
     "analyse",
 ]
 
-_BETWEEN_COLLECTIONS: Final = 100_000  # objects
-
 
 def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEFAULT_PERCENTILE) -> Report:
     """Return where the time of the requests went, and what would help.
@@ -97,7 +94,7 @@ def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEF
         msg = f"Traces are analysed, not a file's name: hotspan.analyse(hotspan.load({os.fspath(traces)!r}))."
         raise ConfigurationError(msg)
     grouping = None if by is None else Grouping(by)
-    with _seldom_collected():
+    with seldom_collected():
         collector = pool.collect(traces) if isinstance(traces, TraceReader) and by is None else None
         if collector is None:
             collector = Collector()
@@ -109,17 +106,6 @@ def analyse(traces: Iterable[Trace], *, by: str | None = None, tail: float = DEF
     if grouping is not None:
         report = replace(report, groups=_groups(grouping, traces, tail))
     return _as_selected(report, traces)
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Let the garbage collector look for cycles a hundred times less often: records of traces have none."""
-    before = gc.get_threshold()
-    gc.set_threshold(_BETWEEN_COLLECTIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _as_selected(report: Report, traces: Iterable[Trace]) -> Report:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from hotspan.analysis.report import Report
     from hotspan.exporters.reports.request_view import PathSegment, RequestView, ViewSpan
@@ -89,7 +91,11 @@ def _ms(ns: int | None) -> float | None:
 
 
 def _dump(document: Mapping[str, Any]) -> str:
-    return json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
+    plain = _plain(document)
+    try:  # the encoder is ten times as fast when it does not indent
+        return msgspec.json.format(json.dumps(plain, allow_nan=False), indent=2) + "\n"
+    except msgspec.DecodeError:  # half a character, which JSON can hold and Unicode cannot
+        return json.dumps(plain, indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

@@ -9,6 +9,7 @@ import click
 
 import hotspan
 from hotspan.analysis import adjust_skew
+from hotspan.analysis.garbage import seldom_collected
 from hotspan.analysis.readers.source import STDIN
 from hotspan.cli.options import examples, format_option, skew_option, wide_option
 from hotspan.cli.output import emit, screen, warn
@@ -55,14 +56,20 @@ def show(  # noqa: PLR0913 - one argument for each option
     if trace is not None and percentile is not None:
         msg = "TRACE and --percentile are two ways to choose a request: give one of them."
         raise click.UsageError(msg)
-    with reading(file):
+    with reading(file), seldom_collected():
         again = None if file == STDIN else partial(_traces, file, skew_adjust=skew_adjust)
         asked = 100 if percentile is None else percentile
         traces = _traces(file, skew_adjust=skew_adjust)
         view = choose(traces, trace, asked, again=again)
     if skew_adjust:
         warn(traces.evidence.warnings)
-    emit(json.render_request(view) if output_format == "json" else waterfall.render(view, screen(wide=wide)))
+    with seldom_collected():
+        shown = (
+            json.render_request(view)
+            if output_format == "json"
+            else waterfall.render(view, screen(wide=wide))
+        )
+    emit(shown)
 
 
 def _traces(file: str, *, skew_adjust: bool) -> Adjusted | TraceReader:
