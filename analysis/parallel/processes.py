@@ -6,6 +6,7 @@ of a second of CPU for that, in which it could read tens of thousands of spans.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -74,7 +75,8 @@ def _copy(before: Sequence[Process], stack: ExitStack) -> Process:
 
     orders, to_worker = _pipe(stack)
     from_worker, answers = _pipe(stack)
-    caller = os.getpid()
+    caller, collects = os.getpid(), gc.isenabled()
+    gc.disable()  # what the program left as garbage is the program's to finalise
     try:
         with warnings.catch_warnings():  # of threads that libraries have, such as those of numpy
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -90,6 +92,8 @@ def _copy(before: Sequence[Process], stack: ExitStack) -> Process:
     finally:
         if os.getpid() != caller:  # not a line of the program that called runs a second time
             os._exit(1)
+        if collects:
+            gc.enable()
     stack.callback(_end, pid)
     orders.close()
     answers.close()
@@ -113,10 +117,10 @@ def _close(pipe: IO[bytes]) -> None:
 
 
 def _end(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    with suppress(ChildProcessError):  # the program lets nobody wait
-        os.waitpid(pid, 0)
+    with suppress(ChildProcessError):  # the program itself waited for it, or lets nobody wait
+        if os.waitpid(pid, os.WNOHANG) == (0, 0):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _interpreter(stack: ExitStack) -> Process:
