@@ -154,9 +154,12 @@ def _composite(value: _Value | _LooseValue) -> AttributeValue:
 
 
 def _tuple(array: _Array | _LooseArray) -> tuple[AttributeValue, ...]:
-    # Integers, mostly: the gaps between a stream's chunks.
+    # Numbers, mostly: the gaps between a stream's chunks, the vector of an embedding.
     if isinstance(array, _Array):
-        numbers = [item.int_value for item in array.values]
-        if None not in numbers:
-            return tuple(numbers)
+        integers = [item.int_value for item in array.values]
+        if None not in integers:
+            return tuple(integers)
+        floats = [item.double_value for item in array.values]
+        if None not in floats:
+            return tuple(floats)
     return tuple(_value(item) for item in array.values)
