@@ -12,7 +12,7 @@ from hotspan.analysis import form_sums
 from hotspan.analysis.call_table import NO_REQUEST, CallTable
 from hotspan.analysis.calls import NO_OWNER, Calls, as_selected, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
-from hotspan.analysis.columns import longs, total
+from hotspan.analysis.columns import MAX, longs, total
 from hotspan.analysis.critical_path import Segment, critical_path
 from hotspan.analysis.drafts import drafts_of
 from hotspan.analysis.engine import EngineJoin, account_in_response
@@ -135,10 +135,10 @@ class Writers:
         return list(dict.fromkeys(value for value in found if isinstance(value, str | int | float)))
 
     def weighted(self, key: str) -> Iterator[tuple[float, int]]:
-        """Yield a numeric resource attribute of each writer, and how many spans it wrote."""
+        """Yield a resource attribute of each writer that is a finite number, and how many spans it wrote."""
         for identity, resource in self.resources.items():
             value = resource.attributes.get(key)
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX:
                 yield value, self.n_spans_of[identity]
 
 

@@ -53,7 +53,7 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         n_engine_spans=collector.engines.n_spans,
         n_engine_joined=collector.engines.n_joined,
         n_engine_clipped=_n_flagged(collector, CLIPPED),
-        is_sampled=ratio is not None and ratio < 1,
+        is_sampled=(ratio is not None and ratio < 1) or collector.weights.is_sampled,
         sample_ratio=ratio,
         overhead_per_span_ns=per_span,
         overhead_per_chunk_ns=per_chunk,
@@ -97,7 +97,7 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     n_disordered = _n_flagged(collector, DISORDERED)
     if collector.n_traces and not collector.n_requests:
         yield (
-            "no complete request: no trace has both its root and a span with a stage; "
+            "no complete request: no trace has both its root and a span with a stage that can be used; "
             "name the stages with hotspan's decorators, or add the file that holds the roots"
         )
     if outside := _outside(collector):

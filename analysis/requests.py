@@ -104,6 +104,11 @@ class RequestWeights:
         return len(self._weights) > 1
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether roots say that there were more requests than were recorded."""
+        return self._n_chosen > 0 or any(weight > _UNKNOWN for weight in self._weights)
+
+    @property
     def error_ratio(self) -> float | None:
         """The share of requests that failed; `None` where it cannot be told."""
         whole = sum(weight * counts.total() for weight, counts in self._weights.items())

@@ -39,7 +39,7 @@ _AT_LEAST_NS: Final = 5_000_000
 # Of the outer span, what an inner one takes that is the same call: where both tell the same tokens, and
 # where neither tells any.  A call that failed may have failed at once, in a wrapper that took its time.
 _MOST_OF_IT: Final = {True: 0.5, False: 0.8}
-_OWN: Final = {semconv.SCOPE_NAME}
+_OWN: Final = frozenset({semconv.SCOPE_NAME})
 TELLING: Final = (
     semconv.INPUT_TOKENS,
     semconv.OUTPUT_TOKENS,
@@ -50,6 +50,9 @@ TELLING: Final = (
 )
 _WINDOW: Final = 20_000  # calls that are remembered
 _HELD: Final = 1_000  # traces of one call that wait for a twin with a parent
+
+
+_Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps
 
 
 class Laid(NamedTuple):
@@ -64,11 +67,12 @@ class Laid(NamedTuple):
 class _Call:
     """A model call that was seen, and who wrote it."""
 
+    key: _Key
     start_ns: int
     end_ns: int
     models: frozenset[str]
     resource: Resource
-    scopes: set[str]
+    scopes: frozenset[str]
     has_failed: bool
     has_tokens: bool
     moments: Mapping[str, int]  # what its stream did when, Unix time
@@ -78,7 +82,7 @@ class _Call:
     def is_twin_of(self, other: _Call) -> bool:
         """Return whether the two are nearly at one time, of one process and model, by different writers."""
         return (
-            not self.scopes & other.scopes
+            self.scopes.isdisjoint(other.scopes)
             and self.has_failed == other.has_failed
             and self._is_near(other)
             and _is_one_model(self, other)
@@ -100,7 +104,51 @@ class _Call:
         return abs(starts) <= near and abs(ends) <= near
 
 
-_Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps
+@dataclass(slots=True)
+class _Seen:
+    """The calls that were seen last, to be found by what twins of them have in common.
+
+    Those of the same writers are together: a service makes thousands in one moment, none of which may be
+    compared with all the others.
+    """
+
+    _calls: dict[_Key, dict[frozenset[str], dict[int, _Call]]] = field(default_factory=dict)
+    _order: deque[_Call] = field(default_factory=deque)
+
+    def add(self, call: _Call) -> None:
+        """Remember a call, and forget one that is too far back."""
+        self._put(call)
+        self._order.append(call)
+        if len(self._order) > _WINDOW:
+            self._take(self._order.popleft())
+
+    def twin_of(self, call: _Call) -> _Call | None:
+        """Return the first call that is a twin of this one."""
+        *rest, step = call.key
+        for nearby in (step - 1, step, step + 1):
+            for scopes, calls in self._calls.get((*rest, nearby), {}).items():  # type: ignore[arg-type]  # as it was
+                if scopes.isdisjoint(call.scopes):
+                    for seen in calls.values():
+                        if seen.is_twin_of(call):
+                            return seen
+        return None
+
+    def join(self, call: _Call, scopes: frozenset[str]) -> None:
+        """Note that others wrote the call as well."""
+        self._take(call)
+        call.scopes |= scopes
+        self._put(call)
+
+    def _put(self, call: _Call) -> None:
+        self._calls.setdefault(call.key, {}).setdefault(call.scopes, {})[id(call)] = call
+
+    def _take(self, call: _Call) -> None:
+        of_key = self._calls[call.key]
+        del of_key[call.scopes][id(call)]
+        if not of_key[call.scopes]:
+            del of_key[call.scopes]
+        if not of_key:
+            del self._calls[call.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +186,7 @@ class TwinFilter:
 
     n_twins: int = 0
     gains: Gains = field(default_factory=Gains)
-    _seen: dict[_Key, list[_Call]] = field(default_factory=dict)
-    _order: deque[tuple[_Key, _Call]] = field(default_factory=deque)
+    _seen: _Seen = field(default_factory=_Seen)
     _held: dict[int, Laid] = field(default_factory=dict)
     _n_held: int = 0
     _own: deque[_OwnOfForms] = field(default_factory=deque)
@@ -165,26 +212,26 @@ class TwinFilter:
                 passed by have to be known by then.
         """
         found = list(_calls(laid))
-        if found and not self.has_others and any(call.scopes != _OWN for _, _, call in found):
+        if found and not self.has_others and any(call.scopes != _OWN for _, call in found):
             before_others()
             self.has_others = True
             for stage, span in chain.from_iterable(map(_in_order, self._own)):
-                self._remember(*_call_of(stage, [span], span))
+                self._seen.add(_call_of(stage, [span], span))
             self._own.clear()
         is_alone = bool(found) and _is_alone(laid)
         twins: set[int] = set()
-        for top, key, call in found:
-            twin = self._twin_of(key, call)
+        for top, call in found:
+            twin = self._seen.twin_of(call)
             if twin is None:
                 call.held = self._hold(laid) if is_alone else None
-                self._remember(key, call)
+                self._seen.add(call)
                 continue
             self.n_twins += 1
             waiting = None
             if twin.held is not None and not is_alone:
                 waiting, twin.held = self._held.pop(twin.held, None), None
             self._gain(twin, call, is_kept=waiting is not None)
-            twin.scopes |= call.scopes
+            self._seen.join(twin, call.scopes)
             if waiting is None:
                 twins.add(top)
             else:
@@ -210,23 +257,6 @@ class TwinFilter:
         self._held[self._n_held] = laid
         return self._n_held
 
-    def _twin_of(self, key: _Key, call: _Call) -> _Call | None:
-        stage, n_in, n_out, step = key
-        for nearby in (step - 1, step, step + 1):
-            for seen in self._seen.get((stage, n_in, n_out, nearby), ()):
-                if seen.is_twin_of(call):
-                    return seen
-        return None
-
-    def _remember(self, key: _Key, call: _Call) -> None:
-        self._seen.setdefault(key, []).append(call)
-        self._order.append((key, call))
-        if len(self._order) > _WINDOW:
-            old_key, old = self._order.popleft()
-            self._seen[old_key].remove(old)
-            if not self._seen[old_key]:
-                del self._seen[old_key]
-
 
 def _n_calls(calls: _OwnOfForms) -> int:
     return sum(len(own) for _, own in calls)
@@ -242,35 +272,32 @@ def _in_order(calls: _OwnOfForms) -> Iterator[tuple[str, SpanRecord]]:
         yield str(form.calls.stages[own.place]), span
 
 
-def _calls(laid: Laid) -> Iterator[tuple[int, _Key, _Call]]:
-    """Yield the model calls of a trace, each with what a twin of it has in common."""
+def _calls(laid: Laid) -> Iterator[tuple[int, _Call]]:
+    """Yield the model calls of a trace, each with the index of its outermost span."""
     tree, calls = laid.tree, laid.calls
     members: dict[int, list[int]] = {}
     for index, top in enumerate(calls.tops):
         if calls.stages[index] in STAGES:
             members.setdefault(top, []).append(index)
     for top, inside in members.items():
-        yield (
-            top,
-            *_call_of(calls.stages[top] or "", [tree.spans[index] for index in inside], tree.spans[top]),
-        )
+        yield top, _call_of(calls.stages[top] or "", [tree.spans[index] for index in inside], tree.spans[top])
 
 
-def _call_of(stage: str, inside: Sequence[SpanRecord], top: SpanRecord) -> tuple[_Key, _Call]:
-    """Return a model call of these spans, and where to look for a twin of it."""
+def _call_of(stage: str, inside: Sequence[SpanRecord], top: SpanRecord) -> _Call:
+    """Return a model call of these spans."""
     tokens = [_last(inside, key) for key in (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS)]
-    call = _Call(
+    return _Call(
+        key=(stage, tokens[0], tokens[1], top.start_ns // _STEP_NS),
         start_ns=top.start_ns,
         end_ns=top.start_ns if top.end_ns is None else top.end_ns,
         models=_models(inside),
         resource=top.resource,
-        scopes={span.scope.name for span in inside},
+        scopes=frozenset(span.scope.name for span in inside),
         has_failed=any(outcome_of(span) == "error" for span in inside),
         has_tokens=tokens != [None, None],
         moments=moments_of(inside) if stage == semconv.GENERATION else {},
         place=(top.start_ns, top.duration_ns),
     )
-    return (stage, tokens[0], tokens[1], top.start_ns // _STEP_NS), call
 
 
 def _last(inside: Sequence[SpanRecord], key: str) -> int | None:

@@ -23,7 +23,8 @@ def has_more(span: SpanRecord) -> bool:
     attributes = span.attributes
     if span.events and span.status == "error" and semconv.OUTCOME not in attributes:
         return True
-    if attributes.get(semconv.STAGE) not in WITH_FIGURES:
+    stage = attributes.get(semconv.STAGE)
+    if not isinstance(stage, str) or stage not in WITH_FIGURES:  # whatever else a file says of it
         return False
     if not ADDED.isdisjoint(attributes):
         return True

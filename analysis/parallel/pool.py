@@ -44,8 +44,8 @@ def collect(reader: TraceReader) -> Collector | None:
     is_copied = can_be_copied()
     if n_workers < 2 or not (is_copied or can_be_started()):  # noqa: PLR2004 - several
         return None
-    file = reader.file_of_lines()
-    if file is None or os.path.getsize(file) < (MIN_COPY_BYTES if is_copied else MIN_BYTES):  # noqa: PTH202 - a name
+    file = reader.file_of_lines(MIN_COPY_BYTES if is_copied else MIN_BYTES)
+    if file is None:
         return None
     with ExitStack() as stack:
         try:
@@ -160,4 +160,4 @@ class _Pool:
             n_before += end.n_lines
         if lines and lines[-1][0] < n_before:
             lines.append((n_before, b""))
-        return self._reader.spans_of_lines(lines)
+        return self._reader.spans_of_lines(lines, has_others=bool(self._done or self._left))

@@ -14,16 +14,18 @@ import sys
 import threading
 import warnings
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
 if sys.platform == "linux":
     import fcntl
 
 WATCHER: Final = "hotspan-progress"  # a thread that only shows that work goes on: nothing waits for it
 _BUFFER_BYTES: Final = 1 << 20
+_STDERR: Final = 2
 _START: Final = (
     "import sys; sys.path[:] = {!r}; from hotspan.analysis.parallel.worker import main; "
     "main(sys.stdin.buffer, sys.stdout.buffer)"
@@ -54,10 +56,7 @@ def copies(n: int, stack: ExitStack) -> list[Process]:
     Raises:
         OSError: The system has no more processes, memory or files.
     """
-    found: list[Process] = []
-    for _ in range(n):
-        found.append(_copy(found, stack))
-    return found
+    return [_copy(stack) for _ in range(n)]
 
 
 def interpreters(n: int, stack: ExitStack) -> list[Process]:
@@ -69,35 +68,47 @@ def interpreters(n: int, stack: ExitStack) -> list[Process]:
     return [_interpreter(stack) for _ in range(n)]
 
 
-def _copy(before: Sequence[Process], stack: ExitStack) -> Process:
+def _copy(stack: ExitStack) -> Process:
     # What the copy needs must be there: an import would wait for locks of threads that it does not have.
     from hotspan.analysis.parallel import worker  # noqa: PLC0415 - not where new interpreters do it
 
-    orders, to_worker = _pipe(stack)
-    from_worker, answers = _pipe(stack)
     caller, collects = os.getpid(), gc.isenabled()
     gc.disable()  # what the program left as garbage is the program's to finalise
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # nothing is half done
     try:
+        orders, to_worker = _pipe(stack)
+        from_worker, answers = _pipe(stack)
         with warnings.catch_warnings():  # of threads that libraries have, such as those of numpy
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
-            for number in (signal.SIGINT, signal.SIGTERM):  # the program's own handlers are not meant for it
-                signal.signal(number, signal.SIG_DFL)
-            signal.set_wakeup_fd(-1)
-            for process in (*before, Process(to_worker, from_worker)):  # or none would see the end of a pipe
-                process.orders.close()
-                process.answers.close()
+            _let_go({orders.fileno(), answers.fileno()})
+            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
             worker.main(orders, answers)
+        stack.callback(_end, pid)
     finally:
         if os.getpid() != caller:  # not a line of the program that called runs a second time
             os._exit(1)
         if collects:
             gc.enable()
-    stack.callback(_end, pid)
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
     orders.close()
     answers.close()
     return Process(to_worker, from_worker)
+
+
+def _let_go(kept: Collection[int]) -> None:
+    """Let go of what a copy has of the program: its handlers, and all files and sockets but some."""
+    for one in signal.valid_signals():
+        if callable(signal.getsignal(one)):
+            signal.signal(one, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    sys.settrace(None)
+    sys.setprofile(None)
+    for number in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if number > _STDERR and number not in kept:
+            with suppress(OSError):  # that of the list itself
+                os.close(number)
 
 
 def _pipe(stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:

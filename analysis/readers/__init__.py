@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.readers.census import count_spans
@@ -88,11 +89,17 @@ class TraceReader(Iterator[Trace]):
         for source in self._sources:
             yield from self._spans(source)
 
-    def file_of_lines(self) -> str | None:
-        """Return the file, if it is one of OTLP/JSON lines, not compressed, and nothing was read yet."""
-        if self._has_begun or len(self._sources) > 1 or not is_plain_otlp_lines(self._sources[0]):
+    def file_of_lines(self, min_bytes: int) -> str | None:
+        """Return the file, if it is one of so much OTLP/JSON in lines, not compressed, and nothing was read.
+
+        It has the name under which other processes find it, too: `/dev/stdin` is another file in each.
+        """
+        if self._has_begun or len(self._sources) > 1 or not self._sources[0].is_plain_file():
             return None
-        return self._sources[0].name
+        path = Path(self._sources[0].name).resolve()
+        if not path.is_file() or path.stat().st_size < min_bytes or not is_plain_otlp_lines(self._sources[0]):
+            return None
+        return str(path)
 
     def forget(self) -> None:
         """Be as if nothing had been read."""
@@ -102,15 +109,21 @@ class TraceReader(Iterator[Trace]):
         """Be as if everything had been read."""
         self._traces = iter(())
         self._has_begun = True
+        for source in self._sources:
+            source.close()
 
-    def spans_of_lines(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[Sequence[SpanRecord | Draft]]:
+    def spans_of_lines(
+        self, lines: Iterable[tuple[int, bytes]], *, has_others: bool
+    ) -> Iterator[Sequence[SpanRecord | Draft]]:
         """Yield the spans of some lines of that file, whose others were read elsewhere; note the evidence.
 
         Args:
             lines: Number, from 1, and text of each, in order; an empty one where others follow.
+            has_others: There were spans in the others.
         """
         (source,) = self._sources
-        yield from self._sorted_out(source, items_of_lines(source, lines, self.evidence.warn))
+        found = items_of_lines(source, lines, self.evidence.warn, has_others=has_others)
+        yield from self._sorted_out(source, found)
 
     def _unusable(self) -> str:
         evidence = self.evidence
@@ -148,7 +161,8 @@ class TraceReader(Iterator[Trace]):
                 self._note(item)
         for reason, at in flaws.items():
             times = f", {len(at):,} times" if len(at) > 1 else ""
-            self.evidence.warn(f"{source.name}:{at[0]}: {reason}{times}; the spans are kept without it")
+            where = f"{source.name}:{at[0]}" if at[0] else source.name
+            self.evidence.warn(f"{where}: {reason}{times}; the spans are kept without it")
 
     def _refuse(self, source: Source, item: RefusedSpan) -> None:
         self.evidence.n_refused_spans += 1

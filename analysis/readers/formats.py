@@ -74,20 +74,24 @@ def is_plain_otlp_lines(source: Source) -> bool:
     return source.first_lines().startswith(_OTLP_STARTS) and _has_lines(source)
 
 
-def items_of_lines(source: Source, lines: Iterable[tuple[int, bytes]], warn: Warn) -> Iterator[Item]:
-    """Yield what some lines of such a file hold; the others were read elsewhere.
+def items_of_lines(
+    source: Source, lines: Iterable[tuple[int, bytes]], warn: Warn, *, has_others: bool
+) -> Iterator[Item]:
+    """Yield what some lines of such a file hold.
 
     Args:
         source: The file.
         lines: Number, from 1, and text of each, in order; an empty one stands for others that follow.
         warn: As for `items`.
+        has_others: Spans of the others were read elsewhere, and have times of our days.
     """
     documents = (
         document._replace(line=number)
         for number, text in lines
         for document in framing.lines([text or _NOTHING])
     )
-    yield from plausible.checked(_Text(source, warn, is_rest=True).otlp(documents), source.name, warn)
+    found = _Text(source, warn, is_rest=True).otlp(documents)
+    yield from found if has_others else plausible.checked(found, source.name, warn)
 
 
 def _items(source: Source, warn: Warn) -> Iterator[Item]:

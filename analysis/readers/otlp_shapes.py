@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -96,7 +95,7 @@ class _Name:
 
     known: list[_Known] = field(default_factory=list)
     n_misses: int = 0
-    missed: deque[str] = field(default_factory=lambda: deque(maxlen=_N_MISSED))
+    missed: list[str] = field(default_factory=list)  # shortly before a shape is learnt
 
 
 class Shapes:
@@ -131,14 +130,15 @@ class Shapes:
                 self._names.clear()
             name = self._names[head] = _Name()
         name.n_misses += 1
-        if len(tail) > _MAX_CHARS:
+        if len(tail) > _MAX_CHARS or len(name.known) >= _MAX_SHAPES:
             return
-        name.missed.append(tail)
-        is_time = name.n_misses >= _MIN_MISSES and name.n_misses.bit_count() == 1
-        if is_time and len(name.known) < _MAX_SHAPES:
-            others = name.missed if len(name.known) < _MAX_CONSTANT else ()
-            if known := _learnt(tail, span, others):
+        lesson = max(_MIN_MISSES, 1 << (name.n_misses - 1).bit_length())  # the next one: at a power of two
+        if name.n_misses > lesson - _N_MISSED:
+            name.missed.append(tail)
+        if name.n_misses == lesson:
+            if known := _learnt(tail, span, name.missed if len(name.known) < _MAX_CONSTANT else ()):
                 name.known.append(known)
+            name.missed.clear()
 
 
 def _learnt(tail: str, span: SpanRecord, others: Iterable[str]) -> _Known | None:
@@ -189,7 +189,10 @@ def _taken_apart(tail: str) -> tuple[list[_Pair], str]:
         key, name = pair.groups()
         kind = _TYPES.get(name)
         value = kind.written.match(tail, pair.end()) if kind else None
-        end = value.end() if value else _raw_decode(tail, pair.end())[1] + len("}}")
+        try:
+            end = value.end() if value else _raw_decode(tail, pair.end())[1] + len("}}")
+        except (ValueError, RecursionError):  # a blank, or too deep
+            return [], tail
         n_after = int(tail[end : end + 1] == ",")
         pairs.append(_Pair(key, tail[at : end + n_after], pair.end() - at, n_after, kind if value else None))
         at = end + n_after

@@ -33,10 +33,11 @@ _SPAN: Final = re.compile(
 )
 _N_PIECES: Final = _SPAN.groups + 1  # of a span, with what is behind its times
 _ZERO: Final = "0" * SPAN_DIGITS
-_LAST: Final = re.compile(r'"status":\{(?:"message":"[^"\\]*(?:\\.[^"\\]*)*",?)?(?:"code":[0-9])?\}\}')
+_NO_END: Final = "0" * 19
+_LAST: Final = re.compile(r'"status":\{(?:"message":"[^"\\]*+(?:\\.[^"\\]*+)*+",?)?(?:"code":[0-9])?\}\}')
 _are_digits: Final = re.compile("[0-9]*").fullmatch
 _MAX_FRAMES: Final = 256
-_MAX_BODIES: Final = 4_096  # that are remembered, of one writer
+_MAX_BODIES: Final = 4_096  # that are remembered, of all writers
 _MAX_BODY_CHARS: Final = 1_024  # of each: longer ones hold measures, and do not come twice
 
 
@@ -61,6 +62,7 @@ class TextDecoder:
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self._groups_of: dict[tuple[str, ...], list[_Group]] = {}
+        self._n_bodies = 0
 
     def drafts(self, line: bytes) -> Drafts | None:
         """Return the spans of a line; `None` where it has another layout, or something is wrong with it."""
@@ -81,7 +83,7 @@ class TextDecoder:
         for group, (first, last) in zip(groups, itertools.pairwise((0, *lasts)), strict=True):
             bodies += self._bodies(group, texts[first:last])
         times = list(map(int, starts))
-        if None in bodies or not FROM_NS <= min(times) <= max(times) <= TO_NS:
+        if None in bodies or _NO_END in ends or not FROM_NS <= min(times) <= max(times) <= TO_NS:
             return None
         return Drafts(zip(traces, spans, parents, times, map(int, ends), bodies, strict=True))
 
@@ -101,10 +103,16 @@ class TextDecoder:
         group.shapes.learn(head, tail, span)
         body = Body(span, likeness_of(span))
         if len(tail) <= _MAX_BODY_CHARS:
-            if len(group.bodies) >= _MAX_BODIES:
-                group.bodies.clear()
+            if self._n_bodies >= _MAX_BODIES:
+                self._forget()
             group.bodies[head, tail] = body
+            self._n_bodies += 1
         return body
+
+    def _forget(self) -> None:
+        for group in itertools.chain(*self._groups_of.values()):
+            group.bodies.clear()
+        self._n_bodies = 0
 
     def _groups(self, frame: tuple[str, ...]) -> list[_Group]:
         """Return the groups of a line, from the text around their spans; none where they cannot be told."""

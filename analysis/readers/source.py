@@ -17,7 +17,7 @@ from hotspan.analysis.readers import compression
 from hotspan.tracer.errors import TraceFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
 STDIN: Final = "-"
 HEAD_BYTES: Final = 1 << 16  # enough to tell a format
@@ -43,7 +43,7 @@ class Source:
         self.is_named = is_named
         self.is_cut = False
         self._seen = b""  # what was looked at, and is still to be handed on
-        self._rest: Iterator[bytes] | None = None
+        self._rest: Generator[bytes, None, None] | None = None
         self._is_plain = False  # not compressed; known when something was read
         if self.name != STDIN:
             _check_readable(self.name)
@@ -78,6 +78,11 @@ class Source:
         if seen:
             yield seen
         yield from self._unread()
+
+    def close(self) -> None:
+        """Let go of the file; what was not handed on is lost."""
+        if self._rest is not None:
+            self._rest.close()
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines without their line ends.
@@ -116,7 +121,7 @@ class Source:
             self._rest = self._read()
         return self._rest
 
-    def _read(self) -> Iterator[bytes]:
+    def _read(self) -> Generator[bytes, None, None]:
         if self.name == STDIN:
             yield from self._unpacked(sys.stdin.buffer)
             return

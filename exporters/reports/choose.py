@@ -130,7 +130,7 @@ def _refuse(what: str, seen: Sequence[Seen]) -> NoReturn:
     listed = "the slowest first" if n_traces > 1 else "this one"
     here = f" Here {'are' if n_traces > 1 else 'is'} {counted(n_traces, 'trace')}, {listed}:" if seen else ""
     more = [f"  and {n_traces - _LISTED:,} more"] if n_traces > _LISTED else []
-    nothing = "" if seen else " No span in the input has a stage: was it recorded by an application?"
+    nothing = "" if seen else " No span has a stage and can be used: `hotspan report` counts what cannot."
     raise UnusableTraceError("\n".join([what + here + nothing, *lines, *more]))
 
 

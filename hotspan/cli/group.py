@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _UNUSABLE = 2
+_NO_MEMORY = (
+    "The memory does not suffice: a report keeps about a kilobyte of each request. "
+    "Give the process more of it, or name fewer files."
+)
 _INTERRUPTED = 130  # 128 + SIGINT, what a shell reports of a program that Ctrl-C ended
 
 
@@ -75,6 +79,8 @@ class LazyGroup(click.Group):
             output.flush()
         except HotspanError as exc:
             raise UnusableError(str(exc)) from exc
+        except MemoryError as exc:
+            raise UnusableError(_NO_MEMORY) from exc
         except SystemExit as exc:  # a command ends by returning, or by `ctx.exit`
             ctx.exit(exc.code if isinstance(exc.code, int) else int(exc.code is not None))
         except OSError as exc:

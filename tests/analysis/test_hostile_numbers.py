@@ -11,7 +11,7 @@ from hotspan import analyse
 from hotspan.analysis.generation import TOKENS
 from hotspan.analysis.phases import STAMPS
 from hotspan.tracer import semconv
-from hotspan.tracer.record import Scope, SpanRecord, Trace
+from hotspan.tracer.record import Resource, Scope, SpanRecord, Trace
 
 SCOPE = Scope(semconv.SCOPE_NAME)
 NUMBERS = (
@@ -29,6 +29,17 @@ NUMBERS = (
     None,
     (1,),
     {},
+    ({},),
+    b"\xff",
+)
+RESOURCE_KEYS = (
+    semconv.OVERHEAD_NS,
+    semconv.CHUNK_OVERHEAD_NS,
+    semconv.SAMPLE_RATIO,
+    semconv.SERVICE_NAME,
+    semconv.SERVICE_INSTANCE_ID,
+    semconv.HOST_NAME,
+    semconv.PROCESS_PID,
 )
 KEYS = (
     *STAMPS,
@@ -67,6 +78,30 @@ def _traces(key, value, *, n_calls=3):
 def test_any_value_of_any_measure_leaves_a_report(key, value):
     """Of any size and any type: the calls are counted, and the JSON has no number that JSON has not."""
     report = analyse(_traces(key, value))
+
+    assert report.generation.n_calls == 6
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=lambda value: str(value)[:20])
+def test_any_stage_leaves_a_report(value):
+    """What is no text is no stage."""
+    report = analyse(_traces(semconv.STAGE, value))
+
+    assert report.evidence.n_spans == 8
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize("key", RESOURCE_KEYS)
+def test_any_value_of_any_resource_attribute_leaves_a_report(key, value):
+    """What a writer says of itself may be anything, too."""
+    resource = Resource({key: value})
+    traces = [
+        Trace(trace.trace_id, [span._replace(resource=resource) for span in trace.spans])
+        for trace in _traces(semconv.OUTPUT_TOKENS, 5)
+    ]
+    report = analyse(traces)
 
     assert report.generation.n_calls == 6
     json.dumps(report.to_dict(), allow_nan=False)

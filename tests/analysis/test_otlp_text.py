@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotspan.analysis.drafts import spans_of
-from hotspan.analysis.readers import otlp_shapes
+from hotspan.analysis.readers import otlp_shapes, otlp_text
 from hotspan.analysis.readers.otlp_json import Decoder
 from hotspan.analysis.readers.otlp_text import TextDecoder
 from hotspan.exporters import otlp_lines
@@ -157,3 +157,50 @@ def test_odd_values_are_read_as_ever(text):
         drafts = texts.drafts(odd)
         if drafts is not None:
             assert _shown(spans_of(drafts)) == _shown(Decoder().items(odd))
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        pytest.param('"intValue":"7"', '"intValue": "7"', id="blank"),
+        pytest.param('"intValue":"7"', '"arrayValue":{"values":[ {"intValue":"7"}]}', id="blank-in-an-array"),
+        pytest.param(
+            '"intValue":"7"', '"arrayValue":{"values":[' * 90 + '{"intValue":"7"}' + "]}" * 90, id="deep"
+        ),
+    ],
+)
+def test_spans_without_a_shape_are_read_all_the_same(value, other):
+    """Where nothing can be learnt from a text, it goes through the decoder."""
+    span = SpanRecord(f"{1:032x}", f"{2:016x}", None, "s", START_NS, START_NS, {"a": 7, "b": 8})
+    (line,) = _lines([span])
+    lines = [line.replace(value.encode(), other.encode()).replace(b'"8"', b'"%d"' % n) for n in range(9)]
+    texts = TextDecoder(Decoder())
+
+    for line in lines:
+        drafts = texts.drafts(line)
+        if drafts is not None:
+            assert _shown(spans_of(drafts)) == _shown(Decoder().items(line))
+
+
+def test_an_end_of_zero_is_the_decoders():
+    """It stands for none."""
+    (line,) = _lines([SpanRecord(f"{1:032x}", f"{2:016x}", None, "s", START_NS, START_NS)])
+
+    assert TextDecoder(Decoder()).drafts(line)
+    zero = line.replace(f'"endTimeUnixNano":"{START_NS}"'.encode(), b'"endTimeUnixNano":"%s"' % (b"0" * 19))
+    assert TextDecoder(Decoder()).drafts(zero) is None
+
+
+def test_what_is_remembered_is_bounded_over_all_writers(monkeypatch):
+    """However many resources a file has."""
+    monkeypatch.setattr(otlp_text, "_MAX_BODIES", 10)
+    texts = TextDecoder(Decoder())
+    for n in range(50):
+        resource = Resource({semconv.SERVICE_NAME: f"bot {n % 5}"})
+        span = SpanRecord(
+            f"{1:032x}", f"{2:016x}", None, "s", START_NS, START_NS, {"a": n}, resource=resource
+        )  # fmt: skip
+        (line,) = _lines([span])
+        assert spans_of(texts.drafts(line))[0].attributes == {"a": n}
+        groups = [group for found in texts._groups_of.values() for group in found]  # noqa: SLF001 - the memory
+        assert sum(len(group.bodies) for group in groups) <= 10

@@ -25,10 +25,16 @@ def chain(n):
     return Trace("1", spans)
 
 
-def siblings(n):
+def siblings(n, stage="tool"):
     """All spans below one, one after the other."""
-    spans = [SpanRecord("1", f"{k + 1:x}", "0", "wide", 1 + 2 * k, 2 + 2 * k, STAGED) for k in range(n)]
+    said = {semconv.STAGE: stage}
+    spans = [SpanRecord("1", f"{k + 1:x}", "0", "wide", 1 + 2 * k, 2 + 2 * k, said) for k in range(n)]
     return Trace("1", [SpanRecord("1", "0", None, "root", 1, 2 + 2 * n, STAGED), *spans])
+
+
+def calls(n):
+    """The same, all of them model calls, any of which might be another writer's as well."""
+    return siblings(n, semconv.GENERATION)
 
 
 def seconds(work, trace):
@@ -54,7 +60,11 @@ def show(trace):
 
 
 @pytest.mark.parametrize("work", [report, show])
-@pytest.mark.parametrize(("make", "n"), [(chain, 10_000), (siblings, 100_000)], ids=["deep", "wide"])
+@pytest.mark.parametrize(
+    ("make", "n"),
+    [(chain, 10_000), (siblings, 100_000), (calls, 20_000)],
+    ids=["deep", "wide", "calls"],
+)
 def test_no_recursion_and_no_quadratic_time(make, n, work):
     """Ten times the spans take about ten times as long: far from the hundred of a quadratic walk."""
     small, large = make(n // 10), make(n)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import random
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -180,6 +183,69 @@ def test_a_worker_that_ends_is_no_loss(tmp_path, several, monkeypatch):
 
     assert _same(path, monkeypatch)
     assert several.records
+
+
+def _open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not list them")
+@pytest.mark.usefixtures("several")
+def test_files_are_let_go_of(tmp_path):
+    """No descriptor is left, also before the garbage collector comes."""
+    path = _write(tmp_path / "run.jsonl", _one_after_the_other(1, 30, _rng(7)))
+    hotspan.analyse(hotspan.load(path))
+    gc.collect()
+    gc.disable()
+    try:
+        before = _open_files()
+        for _ in range(3):
+            hotspan.analyse(hotspan.load(path))
+        after = _open_files()
+    finally:
+        gc.enable()
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "at", [pytest.param("1790000000000000", id="microseconds"), pytest.param("9" * 20, id="too-large")]
+)
+def test_one_odd_time_is_no_other_unit(tmp_path, several, monkeypatch, at):
+    """Whoever reads the line."""
+    traces = _one_after_the_other(1, 60, _rng(8))
+    path = _write(tmp_path / "run.jsonl", traces, per_line=3)
+    lines = path.read_text().splitlines(keepends=True)
+    start = f'"startTimeUnixNano":"{traces[3 * 50].start_ns}"'
+    lines[50] = lines[50].replace(start, f'"startTimeUnixNano":"{at}"', 1)
+    path.write_text("".join(lines))
+
+    assert _same(path, monkeypatch)
+    assert not several.records
+    report = hotspan.analyse(hotspan.load(path))
+    assert not any("every time of this file" in warning for warning in report.evidence.warnings)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems have no /dev/stdin that can be opened anew"
+)
+def test_a_name_that_is_another_file_in_each_process_is_no_trap(tmp_path):
+    """Standard input by its name, where workers get their orders from theirs."""
+    path = _write(tmp_path / "run.jsonl", _one_after_the_other(1, 30, _rng(9)))
+    program = (
+        "import hotspan; from hotspan.analysis.parallel import pool; "
+        "pool.MIN_BYTES = 0; pool.can_be_copied = lambda: False; pool._n_cores = lambda: 2; "
+        "print(hotspan.analyse(hotspan.load('/dev/stdin')).evidence.n_traces)"
+    )
+    with path.open() as file:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            stdin=file,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    assert done.stdout == "29\n"
 
 
 @pytest.mark.usefixtures("several")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -88,6 +90,29 @@ def test_nothing_of_the_program_runs_twice():
     assert done.stdout.split("\n") == ["finally", "at exit", ""]
     assert done.stderr == ""
     assert done.returncode == 0
+
+
+@linux_only
+def test_a_copy_has_nothing_of_the_program(monkeypatch, tmp_path):
+    """No handler of a signal, no profiler, no file and no socket: a listener is not kept open by it."""
+
+    def told(_orders, answers):
+        handlers = [one for one in signal.valid_signals() if callable(signal.getsignal(one))]
+        files = sorted(int(entry.name) for entry in pathlib.Path("/proc/self/fd").iterdir())
+        send(answers, (handlers, sys.getprofile(), [number for number in files if number > 2]))
+
+    monkeypatch.setattr(worker, "main", told)
+    before = signal.signal(signal.SIGHUP, lambda *_signal: None)
+    sys.setprofile(lambda *_event: None)
+    try:
+        with (tmp_path / "file").open("w"), socket.create_server(("127.0.0.1", 0)), ExitStack() as stack:
+            handlers, profile, files = receive(processes.copies(2, stack)[1].answers)
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGHUP, before)
+
+    assert (handlers, profile) == ([], None)
+    assert len(files) == 3  # its two pipes, and the folder that was just listed
 
 
 @linux_only

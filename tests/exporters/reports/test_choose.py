@@ -87,10 +87,10 @@ def test_a_long_list_is_cut(ten):
     ("traces", "message"),
     [
         pytest.param(
-            [], "There is no complete request to show. No span in the input has a stage", id="empty"
+            [], "There is no complete request to show. No span has a stage and can be used", id="empty"
         ),
         pytest.param(
-            [build_trace(("boot", ZERO_NS, ZERO_NS))], "No span in the input has a stage", id="no-stage"
+            [build_trace(("boot", ZERO_NS, ZERO_NS))], "No span has a stage and can be used", id="no-stage"
         ),
         pytest.param(
             [request("1", 10, parent=("gone",))],
