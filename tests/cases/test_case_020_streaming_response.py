@@ -58,6 +58,7 @@ def serving(app):
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # who comes before the thread runs has to wait, and is not refused
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:
