@@ -62,12 +62,14 @@ def batches_of(traces: Sequence[Matched], *, has_own_calls: bool = True) -> list
     for number, trace in enumerate(traces):
         numbers_of.setdefault(trace.form, []).append(number)
     return [
-        _batch(form, numbers, [traces[i] for i in numbers], has_own_calls)
+        _batch(form, numbers, [traces[i] for i in numbers], has_own_calls=has_own_calls)
         for form, numbers in numbers_of.items()
     ]
 
 
-def _batch(form: Form, numbers: Sequence[int], traces: Sequence[Matched], has_own_calls: bool) -> FormBatch:  # noqa: FBT001 - of `batches_of`
+def _batch(
+    form: Form, numbers: Sequence[int], traces: Sequence[Matched], *, has_own_calls: bool
+) -> FormBatch:
     drafts = [trace.drafts for trace in traces]
     size = len(drafts), len(form.spans)
     bodies = [Bodies([spans[index][BODY] for spans in drafts]) for index in range(size[1])]
