@@ -44,13 +44,18 @@ def _read_response(timings: object) -> Account:
 
 
 def _completed(attributes: Attributes, account: Account) -> Account:
-    """Add the queue, as the response's headers tell it."""
-    waited = less(
-        count(attributes.get(semconv.HEADERS_NS)), count(attributes.get(semconv.REQUEST_WRITE_NS)) or 0
-    )
+    """Add the queue, as the response's headers tell it.
+
+    A write that seems to last until after the headers was stamped late, by a thread that did not run: then
+    nothing is called a queue, which is still known.
+    """
+    waited = count(attributes.get(semconv.HEADERS_NS))
     if attributes.get(semconv.REQUEST_STREAM) is not True:  # then the headers come with the whole answer
         waited = less(waited, plus(account.prefill_ns, account.decode_ns))
-    return account if waited is None else account._replace(queue_ns=max(0, waited - IDLE_NS))
+    if waited is None:
+        return account
+    written = count(attributes.get(semconv.REQUEST_WRITE_NS)) or 0
+    return account._replace(queue_ns=max(0, waited - written - IDLE_NS))
 
 
 ENGINE: Final = Engine(

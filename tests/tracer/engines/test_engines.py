@@ -324,26 +324,29 @@ def test_speculative_decoding_is_counted():
 
 #          | write 1 |---- headers at 900 ----|--- prefill 190 ---|
 @pytest.mark.parametrize(
-    ("is_stream", "headers_ms", "queue_ms"),
+    ("is_stream", "write_ms", "headers_ms", "queue_ms"),
     [
-        pytest.param(True, 901, 880, id="a-slot-was-waited-for"),
-        pytest.param(True, 12, 0, id="an-idle-server"),
-        pytest.param(False, 901, 230, id="not-streamed-the-headers-come-last"),
-        pytest.param(False, 655, 0, id="not-streamed-idle"),
+        pytest.param(True, 1, 901, 880, id="a-slot-was-waited-for"),
+        pytest.param(True, 1, 12, 0, id="an-idle-server"),
+        pytest.param(True, 40, 31, 0, id="the-write-is-stamped-after-the-headers-came"),
+        pytest.param(False, 1, 901, 230, id="not-streamed-the-headers-come-last"),
+        pytest.param(False, 1, 655, 0, id="not-streamed-idle"),
+        pytest.param(False, 700, 655, 0, id="not-streamed-the-write-is-stamped-late"),
+        pytest.param(False, 1, 640, None, id="not-streamed-the-server-says-more-than-there-was"),
     ],
 )
-def test_llamacpp_tells_its_queue_by_the_headers(is_stream, headers_ms, queue_ms):
+def test_llamacpp_tells_its_queue_by_the_headers(is_stream, write_ms, headers_ms, queue_ms):
     """It holds them back until a slot takes the request; what an idle server needs is no queue."""
     said = {
         **response_attributes({"timings": {"prompt_ms": 190.0, "predicted_ms": 460.0}}),
         semconv.REQUEST_STREAM: is_stream,
-        semconv.REQUEST_WRITE_NS: 1 * MS,
+        semconv.REQUEST_WRITE_NS: write_ms * MS,
         semconv.HEADERS_NS: headers_ms * MS,
     }
 
     _, account = response_account(said)
 
-    assert account.queue_ns == queue_ms * MS
+    assert account.queue_ns == (None if queue_ms is None else queue_ms * MS)
     assert (account.prefill_ns, account.decode_ns) == (190 * MS, 460 * MS)
 
 
