@@ -25,7 +25,7 @@ from hotspan.analysis.repair import Repairs, repair
 from hotspan.analysis.request_table import RequestCalls, RequestTable
 from hotspan.analysis.requests import RequestWeights
 from hotspan.analysis.self_time import self_times, union_ns
-from hotspan.analysis.tail import UNATTRIBUTED, RequestRows
+from hotspan.analysis.tail import NO_STAGE, RequestRows
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.analysis.twins import Laid, TwinFilter
 from hotspan.analysis.what_if import Halvings, timeline_of
@@ -322,12 +322,12 @@ class Collector:
         for index, start_ns, end_ns in segments:
             owner = calls.owners[index]
             stage = calls.stages[owner]
-            name = UNATTRIBUTED if stage is None or stage in semconv.ENVELOPES else stage
+            name = NO_STAGE if stage is None or stage in semconv.ENVELOPES else stage
             path_ns[name] = path_ns.get(name, 0) + end_ns - start_ns
             if stage == semconv.GENERATION:
                 model_calls[calls.tops[owner]].critical_ns += end_ns - start_ns
         for name, ns in path_ns.items():
-            if name == UNATTRIBUTED:
+            if name == NO_STAGE:
                 self.unattributed_ns += ns
             else:
                 self.totals(name).critical_ns += ns

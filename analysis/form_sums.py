@@ -15,7 +15,7 @@ from hotspan.analysis.alike import alike
 from hotspan.analysis.columns import Floats, Longs, repeat, total
 from hotspan.analysis.critical_path import critical_path
 from hotspan.analysis.request_table import RequestColumns
-from hotspan.analysis.tail import UNATTRIBUTED
+from hotspan.analysis.tail import NO_STAGE
 from hotspan.analysis.what_if import HALF, timeline_of
 from hotspan.tracer import semconv
 from hotspan.tracer.record import NO_ATTRIBUTES
@@ -182,17 +182,17 @@ def _add_paths(collector: Collector, times: FormTimes, rows: Longs) -> None:
     form = times.batch.form
     by_stage: dict[str, list[int]] = {}
     for index, stage in enumerate(form.calls.stages):
-        name = UNATTRIBUTED if stage in semconv.ENVELOPES else str(stage)
+        name = NO_STAGE if stage in semconv.ENVELOPES else str(stage)
         by_stage.setdefault(name, []).append(index)
     path = {name: times.path[:, inside].sum(axis=1) for name, inside in by_stage.items()}
     for name, ns in path.items():
         collector.rows.add_paths(name, rows, ns)
-        if name == UNATTRIBUTED:
+        if name == NO_STAGE:
             collector.unattributed_ns += total(ns)
         else:
             collector.totals(name).critical_ns += total(ns)
     if form.outcomes[0] == "ok":
-        _add_halvings(collector, times, {name: ns for name, ns in path.items() if name != UNATTRIBUTED})
+        _add_halvings(collector, times, {name: ns for name, ns in path.items() if name != NO_STAGE})
 
 
 def _add_halvings(collector: Collector, times: FormTimes, path: dict[str, Longs]) -> None:

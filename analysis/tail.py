@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 JsonDict = dict[str, Any]
 DEFAULT_PERCENTILE: Final = 95.0
 UNATTRIBUTED: Final = "unattributed"
+NO_STAGE: Final = ""  # what no stage is called: the time in none
 _MS_PER_NS: Final = 1e-6
 
 
@@ -33,7 +34,7 @@ _MS_PER_NS: Final = 1e-6
 class TailPart:
     """Critical-path time of one stage, or of one phase of generation, a request: all against the slowest."""
 
-    stage: str  # a stage, or `unattributed`
+    stage: str  # a stage, or `NO_STAGE`
     phase: str | None  # of generation; None: the whole stage
     all_ns: float  # mean over all requests
     slow_ns: float  # mean over the slowest
@@ -43,7 +44,7 @@ class TailPart:
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
         return {
-            "stage": self.stage,
+            "stage": self.stage or UNATTRIBUTED,
             "phase": self.phase,
             "all_mean_ms": self.all_ns * _MS_PER_NS,
             "slow_mean_ms": self.slow_ns * _MS_PER_NS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.findings.figures import MIN_TAIL, MUCH, milliseconds
 from hotspan.analysis.model import Finding, Report
-from hotspan.analysis.tail import UNATTRIBUTED
+from hotspan.analysis.tail import NO_STAGE, UNATTRIBUTED
 from hotspan.analysis.words import percent, significant
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _factor(slow: float | None, usual: float) -> float | None:
 
 def _name(part: TailPart) -> str:
     if part.phase is None:
-        return "in no stage" if part.stage == UNATTRIBUTED else part.stage
+        return "in no stage" if part.stage == NO_STAGE else part.stage
     if part.phase == UNATTRIBUTED:  # the phase: the stage is known
         return f"inside {part.stage}, in none of its phases"
     return f"{part.phase} ({part.stage})"

@@ -57,8 +57,8 @@ def rows(tail: Tail, shares: Shares, n_figures: int) -> Iterator[tuple[str, str 
     for part in _telling(tail.parts):
         cells = [figures.duration(part.all_ns), figures.duration(part.slow_ns)]
         cells += [shares.percent(part.all_ratio), shares.percent(part.slow_ratio)]
-        stage = None if part.stage == UNATTRIBUTED else part.stage
-        yield f" {part.phase}" if part.phase else part.stage, stage, cells[:n_figures]
+        name = f" {part.phase}" if part.phase else part.stage or UNATTRIBUTED
+        yield name, part.stage or None, cells[:n_figures]
     for factor in tail.factors:
         yield (
             factor.name.replace("_", " "),

@@ -46,6 +46,26 @@ def test_the_shares_of_all_and_of_the_slowest_add_up():
     assert sum(part.slow_ratio for part in stages) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        pytest.param((), id="in-columns"),
+        pytest.param((Call(None, "helper", 0, 10, inside="theirs"),), id="one-by-one"),
+    ],
+)
+def test_a_stage_of_the_users_that_is_called_unattributed_is_a_stage(beside):
+    """Half of each request lies in it, and a quarter in no stage: two figures, of which none is the other."""
+    theirs = Call("unattributed", "theirs", 0, 100), *beside
+    report = analyse(many(100, lambda number: request(number, 200, *theirs, answer(100, 150))))
+    stage = next(row for row in report.stages if row.stage == "unattributed")
+    ratios = [part.all_ratio for part in report.tail.parts if part.phase is None]
+
+    assert stage.critical_path_ratio == pytest.approx(0.5)
+    assert report.unattributed.critical_path_ratio == pytest.approx(0.25)
+    assert sorted(ratios) == pytest.approx([0.25, 0.25, 0.5])
+    assert {part.to_dict()["stage"] for part in report.tail.parts} == {"unattributed", "generation"}
+
+
 def test_requests_in_flight_are_the_others():
     """One that starts while two run meets two; the one that ends as it starts is gone."""
     traces = [
