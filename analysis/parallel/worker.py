@@ -72,10 +72,10 @@ class _Worker:
             if drafts is not None:
                 for complete in traces.put(drafts, len(line)):
                     self._take(complete)
-            elif not line.isspace():
-                self._lines.append((n_lines, line))
-                self._n_raw += len(line)
-                traces.split({trace_id.decode() for trace_id in _ANY_ID.findall(line)})
+            elif not (raw := bytes(line)).isspace():
+                self._lines.append((n_lines, raw))
+                self._n_raw += len(raw)
+                traces.split({trace_id.decode() for trace_id in _ANY_ID.findall(raw)})
             self._send_many()
         return n_lines
 

@@ -50,9 +50,9 @@ class _Group(NamedTuple):
     shapes: Shapes
 
 
-def trace_ids(lines: Iterable[bytes]) -> set[str]:
+def trace_ids(lines: Iterable[bytes | memoryview]) -> set[str]:
     """Return the ids of the traces that have spans in lines of this layout."""
-    found = {text[:TRACE_DIGITS] for line in lines for text in line.split(_CUT)[1:]}
+    found = {text[:TRACE_DIGITS] for line in lines for text in bytes(line).split(_CUT)[1:]}
     return {text.decode(errors="replace") for text in found}
 
 
@@ -64,11 +64,11 @@ class TextDecoder:
         self._groups_of: dict[tuple[str, ...], list[_Group]] = {}
         self._n_bodies = 0
 
-    def drafts(self, line: bytes) -> Drafts | None:
+    def drafts(self, line: bytes | memoryview) -> Drafts | None:
         """Return the spans of a line; `None` where it has another layout, or something is wrong with it."""
         # Hot: whatever can be is done for all spans of a line at once; what is left is a look-up for most.
         try:
-            before, *pieces = _SPAN.split(line.decode())
+            before, *pieces = _SPAN.split(str(line, "utf-8"))
         except UnicodeDecodeError:
             return None
         traces, spans, parents, heads, starts, ends, tails = (pieces[i::_N_PIECES] for i in range(_N_PIECES))
