@@ -172,7 +172,8 @@ def _time_ratios(times: FormTimes, tops: Sequence[int], critical: Longs) -> Floa
     ok = [top for top in tops if times.batch.form.outcomes[top] == "ok"]
     ratios = np.full(len(critical), np.nan)
     if ok:
-        medians = np.median(times.durations[:, ok], axis=1)
+        ordered = np.sort(times.durations[:, ok], axis=1)
+        medians = ordered[:, [(len(ok) - 1) // 2, len(ok) // 2]].mean(axis=1)
         has = medians > 0
         ratios[has] = critical.sum(axis=1)[has] / medians[has]
     return ratios

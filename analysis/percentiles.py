@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,19 @@ def distribution(samples: Samples) -> Distribution | None:
     )
 
 
+def percentile(samples: Samples, percent: float) -> float:
+    """Return one percentile of at least one number, as a `Distribution` has it; `percent` is in (0, 100)."""
+    values = np.array(samples, dtype=np.float64)
+    place = (len(values) - 1) * Fraction(percent) / 100
+    values.partition(sorted({math.floor(place), math.ceil(place)}))
+    return _quantile(values, Fraction(percent))
+
+
+def median(samples: Samples) -> float:
+    """Return the median of at least one number."""
+    return percentile(samples, 50)
+
+
 def per_request(samples: Samples) -> PerRequest | None:
     """Return mean, p50, p95 and maximum of one figure of every request, or `None` without requests."""
     if not len(samples):
@@ -139,15 +153,15 @@ def _ordered(samples: Samples) -> np.ndarray[Any, np.dtype[np.float64]]:
     return values
 
 
-def _quantile(ordered: np.ndarray[Any, np.dtype[np.float64]], percent: int) -> float:
-    # By hand, in integers up to the last step: p = 95 of 101 samples is exactly the 96th of them, and
+def _quantile(ordered: np.ndarray[Any, np.dtype[np.float64]], percent: int | Fraction) -> float:
+    # By hand, exactly up to the last step: p = 95 of 101 samples is exactly the 96th of them, and
     # rounding cannot carry a percentile past its neighbours.
     below, hundredths = divmod((len(ordered) - 1) * percent, 100)
     low = float(ordered[below])
     if not hundredths:
         return low
     high = float(ordered[below + 1])
-    return min(low + (high - low) * (hundredths / 100), high)
+    return min(low + (high - low) * float(hundredths / 100), high)
 
 
 def _interval(ordered: np.ndarray[Any, np.dtype[np.float64]], percent: int) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hotspan.analysis import generation_summary
+from hotspan.analysis import generation_summary, percentiles
 from hotspan.analysis.columns import repeat, view
 from hotspan.analysis.model import PHASES
 from hotspan.tracer import semconv
@@ -155,7 +155,7 @@ def tail_of(
     succeeded = np.array(rows.has_succeeded, dtype=bool)
     if not succeeded.any():
         return None
-    from_ns = float(np.percentile(durations[succeeded], percentile))
+    from_ns = percentiles.percentile(durations[succeeded], percentile)
     slow = succeeded & (durations >= from_ns)
     whole = float(durations.sum())
     slow_phases = _phase_sums(calls, slow)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hotspan.analysis.patterns import DecodeLoad
+from hotspan.analysis.percentiles import median
 
 if TYPE_CHECKING:
     from hotspan.analysis.call_table import CallTable, Picked
@@ -36,10 +37,10 @@ def decode_load(table: CallTable) -> DecodeLoad | None:
     return DecodeLoad(
         n_calls=len(timed),
         model=table.models.known()[models[most]] if models[most] >= 0 else "",
-        low_concurrency=float(np.median(concurrency[low])),
-        high_concurrency=float(np.median(concurrency[high])),
-        low_tpot_ns=float(np.median(tpots[low])),
-        high_tpot_ns=float(np.median(tpots[high])),
+        low_concurrency=median(concurrency[low]),
+        high_concurrency=median(concurrency[high]),
+        low_tpot_ns=median(tpots[low]),
+        high_tpot_ns=median(tpots[high]),
         rank_correlation=_rank_correlation(concurrency, tpots),
     )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hotspan.analysis.columns import view
 from hotspan.analysis.patterns import PromptGrowth
+from hotspan.analysis.percentiles import median
 
 if TYPE_CHECKING:
     from hotspan.analysis.request_table import RequestTable
@@ -21,7 +20,7 @@ def prompt_growth(requests: RequestTable) -> PromptGrowth | None:
     return PromptGrowth(
         n_runs=len(first),
         calls_mean=float(view(requests.run_calls).mean()),
-        first_tokens_p50=float(np.median(first)),
-        last_tokens_p50=float(np.median(last)),
-        growth_p50=float(np.median(last / first)),
+        first_tokens_p50=median(first),
+        last_tokens_p50=median(last),
+        growth_p50=median(last / first),
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotspan.analysis.percentiles import distribution, per_request
+from hotspan.analysis.percentiles import distribution, median, per_request, percentile
 
 samples = st.lists(st.floats(0, 1e15, allow_nan=False), min_size=1, max_size=300)
 
@@ -33,6 +33,25 @@ def test_percentiles_are_those_of_hyndman_and_fan_7(values):
 
     expected = np.percentile(values, [50, 90, 95, 99], method="linear")
     assert [d.p50, d.p90, d.p95, d.p99] == pytest.approx(list(expected), rel=1e-9, abs=1e-9)
+
+
+@given(samples, st.floats(0, 100, exclude_min=True, exclude_max=True))
+def test_one_percentile_is_the_distributions(values, percent):
+    """The same figure, to the last bit; any other percent lies where numpy has it, and inside the sample."""
+    d = distribution(values)
+
+    assert [percentile(values, p) for p in (50, 90.0, 95, 99)] == [d.p50, d.p90, d.p95, d.p99]
+    assert median(values) == d.p50
+    assert d.min <= percentile(values, percent) <= d.max
+    assert percentile(values, percent) == pytest.approx(np.percentile(values, percent), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("percent", [7, 28, 55, 95.0, 99])
+def test_a_percentile_that_falls_on_a_sample_is_that_sample(percent):
+    """To the last bit: whoever asks which samples are at or above it, finds it among them."""
+    values = [number / 3 for number in range(101)]
+
+    assert percentile(values, percent) == values[int(percent)]
 
 
 def test_nothing_has_no_distribution():
