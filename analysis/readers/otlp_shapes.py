@@ -85,7 +85,8 @@ _TYPES: Final = {
 class _Known(NamedTuple):
     """A shape as text."""
 
-    match: Callable[[str], re.Match[str] | None]
+    before: str  # the first hole: to compare it takes no time, and the pattern would look at each character
+    match: Callable[[str, int], re.Match[str] | None]  # from there on
     shape: Shape
 
 
@@ -114,9 +115,8 @@ class Shapes:
         name = self._names.get(head)
         if name is None:
             return None
-        for number, (match, shape) in enumerate(name.known):
-            found = match(tail)
-            if found is not None:
+        for number, (before, match, shape) in enumerate(name.known):
+            if tail.startswith(before) and (found := match(tail, len(before))) is not None:
                 if number:  # those that are met most come first
                     name.known[number - 1 : number + 1] = reversed(name.known[number - 1 : number + 1])
                 return Body(shape.template, shape.likeness, shape, found.groups())
@@ -153,19 +153,23 @@ def _learnt(tail: str, span: SpanRecord, others: Iterable[str]) -> _Known | None
     if not _AFTER.fullmatch(rest) or [pair.key for pair in pairs] != list(span.attributes):
         return None
     kept = LIKENING | _same([pairs, *(_taken_apart(other)[0] for other in others)])
-    pattern = [re.escape(_BEFORE)]
+    fixed = [_BEFORE]  # text between the holes
+    pattern: list[str] = []
     holes: dict[str, Hole] = {}
     for key, text, n_before, n_after, kind in pairs:
         if kind is None or key in kept:
-            pattern.append(re.escape(text))
+            fixed[-1] += text
         else:
-            end = len(text) - n_after
-            pattern += (re.escape(text[:n_before]), kind.written.pattern, re.escape(text[end:]))
+            fixed[-1] += text[:n_before]
+            fixed.append(text[len(text) - n_after :])
+            pattern.append(kind.written.pattern)
             holes[key] = Hole(len(holes), kind.made, kind.integers)
-    pattern.append(re.escape(rest))
-    if sum(map(len, pattern)) > _MAX_PATTERN:
+    fixed[-1] += rest
+    before, *behind = fixed
+    whole = "".join(hole + re.escape(text) for hole, text in zip(pattern, behind, strict=True))
+    if len(before) + len(whole) > _MAX_PATTERN:
         return None
-    return _Known(re.compile("".join(pattern)).fullmatch, Shape(span, holes))
+    return _Known(before, re.compile(whole).fullmatch, Shape(span, holes))
 
 
 def _same(spans: Sequence[Sequence[_Pair]]) -> set[str]:
