@@ -17,6 +17,7 @@ from hotspan.testing import capture
 from hotspan.tracer import semconv
 
 HELD_NS = 5_000_000  # by which a consumer of these tests holds what he gets, at least
+LATE_NS = 100_000_000  # after he asks for a piece, it is sent: by then he waits, on a busy machine too
 TOKEN_TIMES = (semconv.TTFT_NS, semconv.TTFA_NS, semconv.LAST_TOKEN_NS, semconv.TPOT_NS)
 
 
@@ -79,13 +80,12 @@ class Consumer:
 
     async def take(self, send: int | None = None) -> None:
         """Take an item; the piece `send` goes only after it was asked for, some time."""
-        late = threading.Timer(HELD_NS / 1e9, self._peer.send, [] if send is None else [send])
-        late.start()
+        if send is not None:
+            threading.Timer(LATE_NS / 1e9, self._peer.send, [send]).start()
         if self.is_async:
             await anext(self.stream)
         else:
             next(self.stream)
-        late.join()
 
     async def hold(self, send: int) -> None:
         """Hold what was taken, while the piece `send` comes."""
@@ -143,7 +143,7 @@ def test_a_first_token_that_was_waited_for_has_its_time(run):
     """A pause before the first pull that ends before the token comes lies in the wait for it."""
 
     async def steps(consumer: Consumer) -> None:
-        await asyncio.sleep(10 * HELD_NS / 1e9)
+        await asyncio.sleep(LATE_NS / 1e9)
         await consumer.take(0)
         await consumer.take(1)
         await consumer.finish()
@@ -151,8 +151,8 @@ def test_a_first_token_that_was_waited_for_has_its_time(run):
     found = run(steps, WORDS[0], WORDS[1] + FINISH + DONE)
 
     assert semconv.HELD_STAMPS not in found
-    assert found[semconv.TTFT_NS] >= 11 * HELD_NS
-    assert found[semconv.STREAM_HOLD_NS] < 10 * HELD_NS
+    assert found[semconv.TTFT_NS] >= 2 * LATE_NS
+    assert found[semconv.STREAM_HOLD_NS] < LATE_NS
     assert len(found[semconv.CHUNK_GAPS_NS]) == 1
 
 
@@ -186,7 +186,7 @@ def test_a_last_token_that_waited_makes_no_time_per_token(run):
     found = run(steps, WORDS[0], WORDS[1] + FINISH + DONE)
 
     assert found[semconv.HELD_STAMPS] == 1
-    assert found[semconv.TTFT_NS] >= HELD_NS
+    assert found[semconv.TTFT_NS] >= LATE_NS
     assert not found.keys() & {semconv.LAST_TOKEN_NS, semconv.TPOT_NS, semconv.CHUNK_GAPS_NS}
 
 
@@ -219,4 +219,4 @@ def test_a_hold_in_which_nothing_came_changes_no_time(run):
     found = run(steps, WORDS[0], WORDS[1] + FINISH + DONE)
 
     assert semconv.HELD_STAMPS not in found
-    assert found[semconv.CHUNK_GAPS_NS][0] >= 2 * HELD_NS
+    assert found[semconv.CHUNK_GAPS_NS][0] >= HELD_NS + LATE_NS
