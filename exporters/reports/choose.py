@@ -29,6 +29,7 @@ class Seen(NamedTuple):
     trace_id: str
     span_id: str  # of its root
     is_partial: bool
+    is_request: bool  # False: no span of it has a stage
 
 
 def choose(
@@ -38,18 +39,18 @@ def choose(
     *,
     again: Callable[[], Iterable[Trace]] | None = None,
 ) -> RequestView:
-    """Return one request out of the traces.
+    """Return one request out of the traces; where no span of any has a stage, one of the traces.
 
     Args:
         traces: What was read; read once.
         trace_id: The beginning of a trace's id, or a whole one; of several requests in that trace the longest
-            is taken.  None for the request at `percentile`.
+            is taken, of a trace without any its longest root.  None for the request at `percentile`.
         percentile: In (0, 100], by nearest rank over all complete requests; 100 is the slowest.
         again: Reads the same traces another time.  With it no more than one request is held at a time;
             without it a percentile below 100 holds them all.
 
     Raises:
-        UnusableTraceError: There is no request, none with that id, or several that begin with it.
+        UnusableTraceError: There is no complete trace, none with that id, or several that begin with it.
         ConfigurationError: The percentile is no percentile.
     """
     if not 0 < percentile <= _SLOWEST:
@@ -59,34 +60,46 @@ def choose(
         return _by_id(traces, trace_id)
     holds_all = percentile < _SLOWEST and again is None
     seen, held = _pass_by(traces, holds_all=holds_all)
-    complete = sorted(found for found in seen if not found.is_partial)
+    complete = _requests([found for found in seen if not found.is_partial])
     if not complete:
-        _refuse("There is no complete request to show.", seen)
+        _refuse("There is no complete request to show.", _requests(seen))
+    complete.sort()
     rank = max(1, math.ceil(percentile / _SLOWEST * len(complete)))
     which = "the slowest" if rank == len(complete) else f"at percentile {percentile:g}"
     wanted = complete[rank - 1]
     root = held.get(wanted) or _find(again() if again is not None else (), wanted)
-    return view(root, f"{which} of {counted(len(complete), 'request')}")
+    several = counted(len(complete), "request" if root.is_request else "trace")
+    return view(root, f"{which} of {several}" + ("" if root.is_request else ", in which no span has a stage"))
+
+
+def _requests(seen: Sequence[Seen]) -> list[Seen]:
+    """Return those that are requests; all of them where none is."""
+    return [found for found in seen if found.is_request] or list(seen)
 
 
 def _pass_by(traces: Iterable[Trace], *, holds_all: bool) -> tuple[list[Seen], dict[Seen, Root]]:
     """Return what was seen, and the roots that are held: the slowest complete one, or all."""
     seen: list[Seen] = []
     held: dict[Seen, Root] = {}
-    slowest: Seen | None = None
+    slowest: Seen | None = None  # of the requests, as soon as there is one
     for root in (root for trace in traces for root in roots_of(trace)):
         found = _seen(root)
         seen.append(found)
         if holds_all:
             held[found] = root
-        elif not found.is_partial and (slowest is None or found > slowest):
+        elif not found.is_partial and (slowest is None or _rank(found) > _rank(slowest)):
             slowest, held = found, {found: root}
     return seen, held
 
 
 def _seen(root: Root) -> Seen:
     span = root.tree.spans[root.index]
-    return Seen(root.duration_ns, root.tree.trace_id, span.span_id, root.is_partial)
+    return Seen(root.duration_ns, root.tree.trace_id, span.span_id, root.is_partial, root.is_request)
+
+
+def _rank(seen: Seen) -> tuple[bool, bool, Seen]:
+    """Return what is shown rather than what: a request, then what is complete, then what is slow."""
+    return seen.is_request, not seen.is_partial, seen
 
 
 def _find(traces: Iterable[Trace], wanted: Seen) -> Root:
@@ -110,15 +123,16 @@ def _by_id(traces: Iterable[Trace], asked: str) -> RequestView:
         if is_wanted and (trace_id in matching or len(matching) < _AMBIGUOUS):
             matching.setdefault(trace_id, []).append(root)
     if not matching:
-        _refuse(f"No trace with an id that begins with {asked!r}.", seen)
+        _refuse(f"No trace with an id that begins with {asked!r}.", _requests(seen))
     if len(matching) > 1:
         found = [one for one in seen if one.trace_id.startswith(prefix) or one.trace_id == padded]
         n_traces = len({one.trace_id for one in found})
         _refuse(f"{n_traces:,} traces have an id that begins with {asked!r}: give more of it.", found)
     (roots,) = matching.values()
-    complete = [root for root in roots if not root.is_partial] or roots
-    others = f"the longest of {len(complete)} in its trace" if len(complete) > 1 else "the one asked for"
-    return view(max(complete, key=_seen), others)
+    chosen = max(roots, key=lambda root: _rank(_seen(root)))
+    alike = [root for root in roots if _rank(_seen(root))[:2] == _rank(_seen(chosen))[:2]]
+    others = f"the longest of {len(alike)} in its trace" if len(alike) > 1 else "the one asked for"
+    return view(chosen, others if chosen.is_request else f"{others}; no span has a stage")
 
 
 def _refuse(what: str, seen: Sequence[Seen]) -> NoReturn:
@@ -130,7 +144,7 @@ def _refuse(what: str, seen: Sequence[Seen]) -> NoReturn:
     listed = "the slowest first" if n_traces > 1 else "this one"
     here = f" Here {'are' if n_traces > 1 else 'is'} {counted(n_traces, 'trace')}, {listed}:" if seen else ""
     more = [f"  and {n_traces - _LISTED:,} more"] if n_traces > _LISTED else []
-    nothing = "" if seen else " No span has a stage and can be used: `hotspan report` counts what cannot."
+    nothing = "" if seen else " No span can be used: `hotspan report` counts what cannot."
     raise UnusableTraceError("\n".join([what + here + nothing, *lines, *more]))
 
 

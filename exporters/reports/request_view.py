@@ -79,12 +79,13 @@ class RequestView:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The root of a request, or of a part of one whose true root is missing."""
+    """The root of a request, of a part of one whose true root is missing, or of spans without a stage."""
 
     trace: Trace
     tree: Tree
     index: int
     is_partial: bool
+    is_request: bool  # there is a stage at or below it
 
     @property
     def duration_ns(self) -> int:
@@ -93,13 +94,12 @@ class Root:
 
 
 def roots_of(trace: Trace) -> Iterator[Root]:
-    """Yield the roots in a trace, partial ones last; a root with no stage at or below it is no request."""
+    """Yield the roots in a trace, partial ones last."""
     tree, _ = repair(trace)
     calls = calls_of(tree)
     for roots, is_partial in ((tree.roots, False), (tree.partial_roots, True)):
         for index in roots:
-            if calls.has_stages[index]:
-                yield Root(trace, tree, index, is_partial)
+            yield Root(trace, tree, index, is_partial, calls.has_stages[index])
 
 
 def view(root: Root, why: str) -> RequestView:

@@ -86,12 +86,7 @@ def test_a_long_list_is_cut(ten):
 @pytest.mark.parametrize(
     ("traces", "message"),
     [
-        pytest.param(
-            [], "There is no complete request to show. No span has a stage and can be used", id="empty"
-        ),
-        pytest.param(
-            [build_trace(("boot", ZERO_NS, ZERO_NS))], "No span has a stage and can be used", id="no-stage"
-        ),
+        pytest.param([], "There is no complete request to show. No span can be used", id="empty"),
         pytest.param(
             [request("1", 10, parent=("gone",))],
             "no complete request to show. Here is 1 trace, this one:\n  .*  partial: its root is missing",
@@ -110,6 +105,42 @@ def test_a_partial_trace_is_shown_when_asked_for():
     view = choose([request("1", 10, parent=("gone",)), request("2", 20)], "1".zfill(32))
     assert view.is_partial
     assert view.why == "the one asked for"
+
+
+def untold(trace_id, *lengths):
+    """A trace of roots in a row, of which none has a stage at or below it."""
+    return build_trace(*((f"root {n}", ZERO_NS, ZERO_NS + n) for n in lengths), trace_id=trace_id)
+
+
+@pytest.mark.parametrize("percentile", [50, 100])
+@pytest.mark.parametrize("again", [True, False])
+def test_a_trace_without_any_stage_is_shown_where_nothing_else_is(percentile, again):
+    """Anyone's trace can be looked at; where there are requests it is one of these that is shown."""
+    traces = [untold("a", 30), untold("b", 10), untold("c", 20)]
+
+    def shown(traces):
+        return choose(traces, percentile=percentile, again=(lambda: traces) if again else None)
+
+    view = shown(traces)
+    assert view.name == ("root 30" if percentile == 100 else "root 20")
+    assert view.why.endswith("of 3 traces, in which no span has a stage")
+    assert sum(end - start for _, _, _, start, end in view.path) == view.duration_ns
+    assert shown([*traces, request("d", 1)]).why.endswith("of 1 request")
+    assert shown([request("d", 1), *traces]).trace_id == "d".zfill(32)
+
+
+def test_a_trace_without_any_stage_is_found_by_its_id():
+    """Its longest root is shown, and that it has no stage is said; a request in the trace is shown rather."""
+    traces = [untold("abc", 30, 40), request("def", 20)]
+
+    view = choose(traces, "00abc")
+
+    assert (view.name, view.why) == ("root 40", "the longest of 2 in its trace; no span has a stage")
+    assert choose([untold("0", 5)], "0").why == "the one asked for; no span has a stage"
+    mixed = build_trace(
+        ("long", ZERO_NS, ZERO_NS + 9), ("ask", ZERO_NS, ZERO_NS + 5), stages={"ask": "request"}
+    )
+    assert choose([mixed], "0").name == "ask"
 
 
 def test_the_longest_of_two_requests_in_one_trace():
