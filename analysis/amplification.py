@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def amplification(requests: RequestTable) -> Amplification:
-    """Return the amplification of the requests that ran an agent; without any, of all with a model call."""
+    """Return the amplification of the requests with a model call: those that ran an agent, if any did."""
     n_calls = view(requests.n_calls)
     with_calls = n_calls > 0
     with_agent = with_calls & (view(requests.has_agent) > 0)

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 Outcome = Literal["ok", "error", "truncated", "cancelled", "abandoned", "interrupted"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
-_OUTCOMES: Final[Mapping[str, Outcome]] = {
-    semconv.CANCELLED: "cancelled",
-    semconv.ABANDONED: "abandoned",
-    semconv.TRUNCATED: "truncated",
-    semconv.INTERRUPTED: "interrupted",
-}
+_OUTCOMES: Final[Mapping[str, Outcome]] = {outcome: outcome for outcome in OUTCOMES}
 
 
 def stage_of(span: SpanRecord) -> str | None:
@@ -46,7 +41,7 @@ def is_entry_span(span: SpanRecord) -> bool:
 
 
 def outcome_of(span: SpanRecord) -> Outcome:
-    """Return how the span ended; only `ok` enters a percentile."""
+    """Return how the span ended, by its outcome, else by its status; only `ok` enters a percentile."""
     said = span.attributes.get(semconv.OUTCOME)
     if isinstance(said, str) and said in _OUTCOMES:
         return _OUTCOMES[said]

@@ -29,9 +29,8 @@ ENVELOPES: Final = frozenset({REQUEST, AGENT, STEP})  # their own critical-path 
 
 # --- Hotspan: any stage -------------------------------------------------------------------------------
 STAGE: Final = "hotspan.stage"  # the stage's name
-OUTCOME: Final = (
-    "hotspan.outcome"  # cancelled | abandoned | truncated | interrupted; absent: ok, or the status
-)
+# cancelled | abandoned | truncated | interrupted; absent: ok, or the status; others may write ok, error
+OUTCOME: Final = "hotspan.outcome"
 STREAM_ITEMS: Final = "hotspan.stream.items"  # items that a traced stream yielded
 STREAM_BUSY_NS: Final = "hotspan.stream.busy_ns"  # time inside the producer
 STREAM_HOLD_NS: Final = "hotspan.stream.hold_ns"  # time between a yielded item and the next pull

@@ -22,7 +22,7 @@ from hotspan.tracer import semconv
 from hotspan.tracer.record import Resource, Scope, SpanRecord, Trace
 
 STAGES = ("agent", "step", "embedding", "retrieval", "generation", "tool", "postprocess")
-OUTCOMES = (None, "cancelled", "abandoned", "truncated", "interrupted")
+OUTCOMES = (None, "ok", "error", "cancelled", "abandoned", "truncated", "interrupted")
 START_NS = 1_700_000_000_000_000_000
 RESOURCES = (
     Resource({semconv.SERVICE_NAME: "bot", semconv.OVERHEAD_NS: 1000}),

@@ -63,3 +63,18 @@ def test_an_exception_that_says_nothing_of_the_end(said, names, status, outcome)
     found = ended(CHAT | said, status, events)
 
     assert outcome_of(found) == outcome
+
+
+@pytest.mark.parametrize("outcome", ["ok", "error", "truncated", "cancelled", "abandoned", "interrupted"])
+@pytest.mark.parametrize("status", ["unset", "ok", "error"])
+@pytest.mark.parametrize("stage", [CHAT, OURS])
+def test_our_word_for_the_outcome_is_believed_whatever_the_status(outcome, status, stage):
+    """A program that marks its own spans says how they ended, where it sets no status too."""
+    assert outcome_of(ended(stage | {semconv.OUTCOME: outcome}, status, [])) == outcome
+
+
+@pytest.mark.parametrize("outcome", ["", "fine", 1, ("error",)])
+def test_another_word_for_the_outcome_says_nothing(outcome):
+    """Then the status decides."""
+    assert outcome_of(ended(OURS | {semconv.OUTCOME: outcome}, "error", [])) == "error"
+    assert outcome_of(ended(OURS | {semconv.OUTCOME: outcome}, "unset", [])) == "ok"
