@@ -35,7 +35,7 @@ def test_a_request_without_a_successful_call_has_none_and_the_table_says_so():
 def test_a_request_whose_agent_called_no_model_is_not_counted():
     """An agent that answered from a cache tells nothing of how many calls an answer takes."""
     agent, call = Call(semconv.AGENT, "a", 0, 300), answer(0, 100, inside="a")
-    traces = many(4, lambda k: request(k, 300, agent, *([] if k else [call])))
+    traces = many(4, lambda k: request(k, 300, agent, *([call] if k == 1 else [])))
 
     found = analyse(traces).amplification
 
