@@ -44,7 +44,7 @@ class Gaps:
     n_unanswered: int = 0  # model spans that made no call, by what they do not say
     n_exceptions: int = 0  # other writers' calls that recorded one, and say no failure
     n_cut_short: int = 0  # model calls whose span ended before their first chunk
-    n_unbelieved: int = 0  # model spans whose first token is said to have come after their end
+    n_unbelieved: int = 0  # model spans whose first token is said to have come at once, or after their end
     _names: dict[str, None] = field(default_factory=dict)  # of guessed spans, the first few
 
     def add(self, tree: Tree, calls: Calls) -> None:
@@ -127,7 +127,7 @@ class Gaps:
         """Yield what the spans of single calls leave out, or get wrong."""
         if self.n_unbelieved:
             yield (
-                f"model calls whose first token came after their end, by what the spans say: "
+                f"model calls whose first token came after 0 ms, or after their end, by what the spans say: "
                 f"{self.n_unbelieved}; it is not believed, and they have none"
             )
         if self.n_too_fast:

@@ -39,19 +39,22 @@ def with_attempts(spans: list[SpanRecord]) -> list[SpanRecord]:
 
 
 def _retried(call: SpanRecord, attempts: Sequence[SpanRecord]) -> SpanRecord:
+    if semconv.SEND_OFFSET_NS in call.attributes:
+        return call  # it counted them itself
     first, last = (chosen(span.start_ns for span in attempts) for chosen in (min, max))
     offset = max(last - call.start_ns, 0)
     found = {
+        **call.attributes,
         semconv.ATTEMPTS: len(attempts),
         semconv.BACKOFF_NS: last - first,
         semconv.SEND_OFFSET_NS: offset,
     }
-    # Their first token counts from the span's start, ours from the moment that was sent.
-    for key in (semconv.TTFT_NS, semconv.FIRST_CHUNK_NS):
-        value = call.attributes.get(key)
-        if isinstance(value, int) and value >= offset:
+    # Their tokens count from the span's start, ours from the moment that was sent.
+    for key in (semconv.TTFT_NS, semconv.FIRST_CHUNK_NS, semconv.LAST_TOKEN_NS):
+        value = found.pop(key, None)
+        if isinstance(value, int) and value > offset:
             found[key] = value - offset
-    return call._replace(attributes={**call.attributes, **found})
+    return call._replace(attributes=found)
 
 
 def _join_retries(spans: list[SpanRecord], requests: Sequence[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.dialects.first_token import chunks_of
+from hotspan.analysis.dialects.chunk_events import chunks_of
 from hotspan.analysis.dialects.kinds import OPERATION
 from hotspan.analysis.dialects.rules import kind_of
 from hotspan.analysis.dialects.table import dialect_of

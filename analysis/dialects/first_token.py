@@ -9,14 +9,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.dialects.chunk_events import firsts_of
 from hotspan.analysis.dialects.table import dialect_of
-from hotspan.analysis.dialects.usage import json_of, measure_of
+from hotspan.analysis.dialects.usage import measure_of
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hotspan.tracer.record import Attributes, Event, SpanRecord
+    from hotspan.tracer.record import SpanRecord
 
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
@@ -36,18 +37,8 @@ _LONGEST_NS: Final = 1 << 55  # a year
 _ROUNDING_NS: Final = _NS_PER_MS  # a first token may be rounded to behind the end of its call
 _MOMENTS: Final = ((semconv.LANGFUSE_FIRST_CHUNK, semconv.FIRST_CHUNK_NS),)
 FIRST_KEYS: Final = (*(key for key, *_ in _DURATIONS), *(key for key, _ in _MOMENTS))
-_TOKEN_EVENTS: Final = frozenset({"first_token"})  # of our readers, where a file holds the chunks
 _STREAM_FLAGS: Final = (semconv.REQUEST_STREAM, semconv.IS_STREAM, semconv.IS_STREAMING)
 _NO: Final = (False, "False", "false")
-_N_KINDS: Final = len({semconv.FIRST_CHUNK_NS, semconv.TTFT_NS})
-_TOKENS_OF_DELTA: Final = (
-    "content",
-    "reasoning_content",
-    "reasoning",
-    "tool_calls",
-    "function_call",
-    "refusal",
-)
 
 
 def first_of(span: SpanRecord) -> Iterator[tuple[str, int]]:
@@ -57,22 +48,20 @@ def first_of(span: SpanRecord) -> Iterator[tuple[str, int]]:
             yield what, ns
 
 
-def chunks_of(span: SpanRecord) -> tuple[int, int] | None:
-    """Return when the first and the last chunk came by the span's events; `None` where they tell of none."""
-    told = (event.time_ns for event in span.events if any(_kinds_of(event)))
-    times = [time_ns for time_ns in told if time_ns >= span.start_ns]
-    return (min(times), max(times)) if times else None
+def is_whole(span: SpanRecord) -> bool:
+    """Return whether a call says itself that its answer was no stream."""
+    return any(span.attributes.get(flag) in _NO for flag in _STREAM_FLAGS)
 
 
 def is_unbelievable(span: SpanRecord) -> bool:
-    """Return whether a first token, or chunk, is said to have come after the end of its call."""
+    """Return whether a first token, or chunk, is said to have come at once, or after the end of its call."""
     return any(ns is None for _, ns in _said(span))
 
 
 def _said(span: SpanRecord) -> Iterator[tuple[str, int | None]]:
     """Yield all that is said, `None` for what cannot be believed."""
-    if any(span.attributes.get(flag) in _NO for flag in _STREAM_FLAGS):
-        return  # an answer that came whole: OpenLIT calls its whole time the first token's
+    if is_whole(span):
+        return  # OpenLIT calls its whole time the first token's
     dialect = dialect_of(span)
     is_chunk = dialect is not None and dialect.stamps_first_chunk
     for key, what, fraction, whole in _DURATIONS:
@@ -82,9 +71,9 @@ def _said(span: SpanRecord) -> Iterator[tuple[str, int | None]]:
     for key, what in _MOMENTS:
         if (moment := _moment_ns(span.attributes.get(key))) is not None and moment >= span.start_ns:
             yield what, _within(span, moment - span.start_ns)
-    for what, ns in _from_events(span):
+    for what, ns in firsts_of(span):
         # A span may end when its stream is made: its chunks come later.
-        yield what, ns if what == semconv.FIRST_CHUNK_NS else _within(span, ns)
+        yield what, (ns or None) if what == semconv.FIRST_CHUNK_NS else _within(span, ns)
 
 
 def _duration_ns(span: SpanRecord, value: float, units: tuple[int, ...]) -> int | None:
@@ -96,7 +85,9 @@ def _duration_ns(span: SpanRecord, value: float, units: tuple[int, ...]) -> int 
 
 
 def _within(span: SpanRecord, ns: float) -> int | None:
-    """Return a time from the start of a span that is not after its end; an open span has none."""
+    """Return a time from the start of a span that is not 0 and not after its end; an open span has none."""
+    if ns < 1:
+        return None
     if span.end_ns is None:
         return round(ns) if ns <= _LONGEST_NS else None
     return min(round(ns), span.duration_ns) if ns <= span.duration_ns + _ROUNDING_NS else None
@@ -113,53 +104,3 @@ def _moment_ns(value: object) -> int | None:
     aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     since = aware - datetime(1970, 1, 1, tzinfo=UTC)
     return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
-
-
-def _from_events(span: SpanRecord) -> Iterator[tuple[str, int]]:
-    seen: set[str] = set()
-    for event in span.events:
-        if len(seen) == _N_KINDS:
-            return
-        for what in _kinds_of(event):
-            if what not in seen and event.time_ns >= span.start_ns:
-                seen.add(what)
-                yield what, event.time_ns - span.start_ns
-
-
-def _kinds_of(event: Event) -> Iterator[str]:
-    """Yield what an event is the first of, should it be the first."""
-    chunk = event.attributes.get(semconv.MLFLOW_CHUNK)
-    if isinstance(chunk, str):
-        yield semconv.FIRST_CHUNK_NS
-        if _has_token(json_of(chunk)):
-            yield semconv.TTFT_NS
-    elif event.name in semconv.CHUNK_EVENTS:
-        yield semconv.FIRST_CHUNK_NS
-        if event.name == semconv.LANGCHAIN_EVENT and _has_langchain_token(event.attributes):
-            yield semconv.TTFT_NS
-    elif event.name in _TOKEN_EVENTS:
-        yield semconv.TTFT_NS
-
-
-def _has_langchain_token(attributes: Attributes) -> bool:
-    """Return whether a chunk of LangChain's bears a token: text, reasoning or the call of a tool."""
-    if attributes.get(semconv.LANGCHAIN_TEXT):
-        return True
-    text = attributes.get(semconv.LANGCHAIN_CHUNK)
-    message: object = json_of(text) if isinstance(text, str) else None
-    for key in ("kwargs", "message", "kwargs"):
-        message = message.get(key) if isinstance(message, dict) else None
-    if not isinstance(message, dict):
-        return False
-    more = message.get("additional_kwargs")
-    levels = (message, more) if isinstance(more, dict) else (message,)
-    found = (level.get(key) for level in levels for key in (*_TOKENS_OF_DELTA, "tool_call_chunks"))
-    return any(isinstance(value, str | list) and value for value in found)
-
-
-def _has_token(chunk: object) -> bool:
-    """Return whether a chunk of an OpenAI-compatible stream bears a token."""
-    choices = chunk.get("choices") if isinstance(chunk, dict) else None
-    listed = choices if isinstance(choices, list) else ()
-    deltas = [choice.get("delta") for choice in listed if isinstance(choice, dict)]
-    return any(delta.get(key) for delta in deltas if isinstance(delta, dict) for key in _TOKENS_OF_DELTA)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import SpanRecord
 
 _FIRSTS: Final = (semconv.TTFT_NS, semconv.FIRST_CHUNK_NS)
+_AFTER_FIRST: Final = (semconv.CHUNK_GAPS_NS, semconv.BUFFERED)  # by whom it is told, no moment
 
 
 def with_firsts_inside(spans: list[SpanRecord]) -> list[SpanRecord]:
@@ -79,11 +80,14 @@ def _inside(spans: Sequence[SpanRecord]) -> dict[int, int]:
 
 
 def _told(inner: SpanRecord, outer: SpanRecord) -> SpanRecord:
-    found = dict(inner.attributes)
-    for key in _FIRSTS:
+    found, offset = dict(inner.attributes), inner.start_ns - outer.start_ns
+    # A last token belongs to the first one of the same writer.
+    last = () if semconv.TTFT_NS in found else (semconv.LAST_TOKEN_NS,)
+    for key in (*_FIRSTS, *last):
         value = outer.attributes.get(key)
-        if key not in found and isinstance(value, int):
-            since_sent = outer.start_ns + value - inner.start_ns
-            if since_sent >= 0:
-                found[key] = since_sent
+        if key not in found and isinstance(value, int) and value > offset:
+            found[key] = value - offset
+    for key in _AFTER_FIRST:
+        if (said := outer.attributes.get(key)) is not None:
+            found.setdefault(key, said)
     return inner._replace(attributes=found)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from hotspan.analysis.dialects.added import MEASURED, WITH_FIGURES, has_more
 from hotspan.analysis.dialects.attempts import with_attempts
+from hotspan.analysis.dialects.chunk_events import after_first
 from hotspan.analysis.dialects.consumers import with_consumers
 from hotspan.analysis.dialects.continued import until_last_chunk, with_endings
 from hotspan.analysis.dialects.failures import has_failed, with_failures
-from hotspan.analysis.dialects.first_token import first_of
+from hotspan.analysis.dialects.first_token import first_of, is_whole
 from hotspan.analysis.dialects.nested import with_firsts_inside
 from hotspan.analysis.dialects.outcomes import outcome_in
 from hotspan.analysis.dialects.raw_requests import with_raw_requests
@@ -28,7 +29,7 @@ from hotspan.tracer import semconv
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hotspan.tracer.record import SpanRecord
+    from hotspan.tracer.record import AttributeValue, SpanRecord
 
 
 def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
@@ -66,13 +67,20 @@ def _translated(span: SpanRecord) -> SpanRecord:
         return span
     if stage == semconv.GENERATION:
         span = until_last_chunk(span)
-    found: dict[str, int | str] = dict(usage_of(span.attributes))
+    found: dict[str, AttributeValue] = dict(usage_of(span.attributes))
     if (model := model_of(span.attributes)) is not None:
         found[semconv.REQUEST_MODEL] = model
     if MEASURED.isdisjoint(span.attributes):
-        for key, ns in first_of(span):
-            found.setdefault(key, ns)
+        _add_stream(span, stage, found)
     said = {**span.attributes, **found} if found else span.attributes
     if is_unknown_usage(said):
         said = {key: value for key, value in said.items() if key not in USAGE}
     return span if said is span.attributes else span._replace(attributes=said)
+
+
+def _add_stream(span: SpanRecord, stage: str | None, found: dict[str, AttributeValue]) -> None:
+    """Add when the first chunk and the tokens came to what was found in a span."""
+    for key, ns in first_of(span):
+        found.setdefault(key, ns)
+    if span.events and stage == semconv.GENERATION and not is_whole(span):
+        found.update(after_first(span, {**span.attributes, **found}))

@@ -146,14 +146,15 @@ def test_exceptions_of_calls_that_say_no_failure_are_counted(status, scope, is_s
     )
 
 
-def test_first_tokens_after_the_end_of_their_call_are_counted():
+@pytest.mark.parametrize("ttft_ms", [0, 1e9])
+def test_first_tokens_at_once_or_after_the_end_of_their_call_are_counted(ttft_ms):
     """A reader who misses the figure is told why it is not there."""
-    said = {OPERATION: "chat", "ttft_ms": 1e9}
+    said = {OPERATION: "chat", "ttft_ms": ttft_ms}
     found = warnings(("run", 0, 900), ("m", 0, 800, "run"), m=said)
 
     assert len(found) == 1
     assert found[0].startswith(
-        "model calls whose first token came after their end, by what the spans say: 1;"
+        "model calls whose first token came after 0 ms, or after their end, by what the spans say: 1;"
     )
 
 

@@ -192,3 +192,24 @@ def test_chunks_that_are_in_the_events_tell_the_first_token(delta):
 def test_a_chunk_of_any_shape_bears_no_token(text):
     """What is no chunk of a chat is passed over."""
     assert dict(first_of(span(events=[mlflow_chunk(5, text)]))) == {CHUNK: 5 * MS}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "events"),
+    [
+        ({"gen_ai.response.time_to_first_token": 0.0}, ()),
+        ({"gen_ai.server.time_to_first_token": 0}, ()),
+        ({"ttft_ms": 0}, ()),
+        ({"ttft_ms": "0"}, ()),
+        ({"gen_ai.response.time_to_first_chunk": 0.0}, ()),
+        ({"gen_ai.client.operation.time_to_first_chunk": 0}, ()),
+        ({"ai.response.msToFirstChunk": 0}, ()),
+        ({"langfuse.observation.completion_start_time": "2023-11-14T22:13:20Z"}, ()),
+        ({}, (Event("gen_ai.content.completion.chunk", START),)),
+        ({}, (Event("first_token", START),)),
+    ],
+)
+def test_nothing_comes_after_0_ms(attributes, events):
+    """Writers say 0 of what they did not see; it is not believed, and counted as that."""
+    assert dict(first_of(span(attributes, events))) == {}
+    assert is_unbelievable(span(attributes, events))
