@@ -193,6 +193,7 @@ LANGFUSE_INPUT: Final = "langfuse.observation.input"
 LANGFUSE_OUTPUT: Final = "langfuse.observation.output"
 MLFLOW_INPUTS: Final = "mlflow.spanInputs"
 MLFLOW_OUTPUTS: Final = "mlflow.spanOutputs"
+PYDANTIC_N_INPUTS: Final = "inputs_count"  # texts of an embedding call
 
 # --- What other writers say of a span: read by analysis/dialects/, never written ---------------------------
 OPENINFERENCE_SCOPE: Final = "openinference.instrumentation"  # beginning of its scopes' names

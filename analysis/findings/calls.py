@@ -5,17 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.findings.figures import WORTHWHILE, milliseconds, of_request_time, phase_share, printed
+from hotspan.analysis.findings.retrieval import is_one_by_one
 from hotspan.analysis.model import Finding, Report
 from hotspan.analysis.words import significant
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from hotspan.analysis.patterns import Run
 
 _USUAL_DEPTH: Final = 2  # a model call that chooses, and one that answers
 _GROWN: Final = 2.0  # an agent's last prompt over its first
 _LONG: Final = 1_000  # tokens: reading fewer takes no time worth a step
 _MOSTLY_CACHED: Final = 0.8  # of the prompt tokens: reading them again costs little
+_MAX_NAMES: Final = 3  # that are said
+_ONE_STEP: Final = "If no call needs the result of the one before: asyncio.gather, threads, one call for all."
+_SEVERAL_STEP: Final = (
+    "If none needs the result of the one before, which the timing cannot tell: asyncio.gather, or threads."
+)
 _FELT: Final = 0.05  # of request time, spent on reading prompts
 
 
@@ -41,25 +49,42 @@ def sequential_model_calls(report: Report) -> Iterator[Finding]:
 
 
 def sequential_calls(report: Report) -> Iterator[Finding]:
-    """Say that calls of one kind follow each other that may not need each other's results."""
+    """Say that calls of one stage follow each other that may not need each other's results."""
     for run in report.patterns.runs:
         share = of_request_time(report, run.total_ns - run.longest_calls_ns)
-        if run.stage != semconv.EMBEDDING and share > WORTHWHILE:
+        if share > WORTHWHILE and not is_one_by_one(run) and not _is_batched(run):
             yield Finding(
                 "sequential-calls",
                 "info",
-                f"{run.name!r} ({run.stage}) runs {significant(run.n_calls / run.n_runs)} times back to back "
-                f"where it runs: at once, requests would be up to {printed(report, share)} shorter.",
+                f"{_named(run.names)} ({run.stage}) {'runs' if len(run.names) == 1 else 'run'} "
+                f"{significant(run.n_calls / run.n_runs)} times back to back where "
+                f"{'it runs' if len(run.names) == 1 else 'they run'}: at once, requests would be up to "
+                f"{printed(report, share)} shorter.",
                 {
                     "calls": run.n_calls,
                     "rows": run.n_runs,
                     "mean_call_ms": milliseconds(run.total_ns / run.n_calls),
                     "beyond_longest_call_ratio": share,
                     # The timing cannot tell whether a call needs the result of the one before.
-                    "against": {"mean_longest_call_ms": milliseconds(run.longest_calls_ns / run.n_runs)},
+                    "against": {
+                        "mean_longest_call_ms": milliseconds(run.longest_calls_ns / run.n_runs),
+                        "different_names": len(run.names) if len(run.names) > 1 else None,
+                    },
                 },
-                "If no call needs the result of the one before: asyncio.gather, threads, one call for all.",
+                _SEVERAL_STEP if len(run.names) > 1 else _ONE_STEP,
             )
+
+
+def _is_batched(run: Run) -> bool:
+    """Return whether the calls of a row are the batches of more texts than one call takes."""
+    return run.stage == semconv.EMBEDDING and len(run.names) == 1 and run.n_batches > 0
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = [repr(name) for name in names[:_MAX_NAMES]]
+    hidden = len(names) - len(shown)
+    *others, last = [*shown, f"{hidden} more"] if hidden else shown
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def repeated_calls(report: Report) -> Iterator[Finding]:

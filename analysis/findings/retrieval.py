@@ -21,6 +21,8 @@ from hotspan.tracer import semconv
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hotspan.analysis.patterns import Run
+
 _SIDE: Final = (semconv.EMBEDDING, semconv.RETRIEVAL, semconv.RERANK, semconv.CONTEXT_ASSEMBLY)
 _MIN_TEXTS: Final = 4  # in a row: a question and its variants are fewer
 
@@ -76,13 +78,12 @@ def one_text_a_call(report: Report) -> Iterator[Finding]:
     """Say that texts are embedded one call after the other instead of in a batch."""
     for run in report.patterns.runs:
         share = of_request_time(report, run.total_ns - run.longest_calls_ns)
-        is_one_by_one = run.n_longest >= _MIN_TEXTS and not run.n_batches
-        if run.stage == semconv.EMBEDDING and is_one_by_one and share > WORTHWHILE:
+        if is_one_by_one(run) and share > WORTHWHILE:
             per_request = run.n_calls / run.n_requests
             yield Finding(
                 "embedding-one-by-one",
                 "warning",
-                f"{run.name!r} is called {significant(per_request)} times in a row in a request, back to "
+                f"{run.names[0]!r} is called {significant(per_request)} times in a row in a request, back to "
                 f"back: {printed(report, share)} of request time beyond the longest call.",
                 {
                     "calls_in_a_row": run.n_calls,
@@ -93,3 +94,9 @@ def one_text_a_call(report: Report) -> Iterator[Finding]:
                 },
                 "Embed all texts of a request in one call: encode(texts), or input=[…].",
             )
+
+
+def is_one_by_one(run: Run) -> bool:
+    """Return whether calls in a row embed what one call of theirs could."""
+    is_one_kind = run.stage == semconv.EMBEDDING and len(run.names) == 1
+    return is_one_kind and run.n_longest >= _MIN_TEXTS and not run.n_batches

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The runs of one stage and name, over all requests; only those that a request waited for."""
+    """The runs of one stage and name, or of one stage and several, over all requests.
+
+    Only those that a request waited for.
+    """
 
     stage: str
-    name: str
+    names: tuple[str, ...]  # one: runs of calls of this name; more: runs in which the names differ
     n_runs: int
     n_calls: int
     n_longest: int  # calls of the longest run

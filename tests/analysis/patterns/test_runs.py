@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from made_traces import Call, answer, request
 
 from hotspan.analysis import analyse
+from hotspan.analysis.calls import calls_of
+from hotspan.analysis.patterns.runs import may_run
+from hotspan.analysis.patterns.texts import has_several
+from hotspan.analysis.repair import repair
+from hotspan.tracer import semconv
 
 
 def tools(*intervals, name="tool"):
@@ -38,8 +45,22 @@ def row(*calls):
             [],
             id="off-the-critical-path",
         ),
-        # |aaaaa|bbbbb|             another name may need the first one's result
-        pytest.param([*tools((0, 100)), *tools((100, 200), name="other")], [], id="another-name"),
+        # |aaaaa|bbbbb|             another tool, store or model may be asked at the same time
+        pytest.param([*tools((0, 100)), *tools((100, 200), name="other")], [(2, 1, 100)], id="another-name"),
+        # |aaaaa|bbbbb|             in other stages, one name prepares what the next one takes
+        pytest.param(
+            [Call("rerank", "coarse", 0, 100), Call("rerank", "fine", 100, 200)],
+            [],
+            id="rerank-twice",
+        ),
+        # |aaaaa|sssss|             a tool uses what a search has found
+        pytest.param([Call("retrieval", "search", 0, 100), *tools((100, 200))], [], id="another-stage"),
+        # |aaaaa|mmm|bbbbb|         the model chose the second tool
+        pytest.param(
+            [*tools((0, 100)), answer(100, 160), *tools((160, 260), name="other")],
+            [],
+            id="another-name-after-a-model-call",
+        ),
         # |-----|mmm|-----|         a model call between them
         pytest.param([*tools((0, 100), (160, 260)), answer(100, 160)], [], id="another-call-between"),
         # model calls answer each other
@@ -49,7 +70,7 @@ def row(*calls):
     ],
 )
 def test_calls_in_a_row(calls, expected):
-    """Same stage and name, one parent, back to back, waited for."""
+    """Same stage, one parent, back to back, waited for."""
     assert row(*calls) == expected
 
 
@@ -68,3 +89,50 @@ def test_rows_are_added_up_over_requests():
     (found,) = analyse(traces).patterns.runs
 
     assert (found.n_requests, found.n_runs, found.n_calls, found.n_longest) == (3, 3, 2 + 3 + 4, 4)
+
+
+def test_rows_of_several_names_are_one_kind():
+    """However the names are mixed; rows of one name alone are told apart."""
+    traces = [
+        request(1, 1000, *tools((0, 100), name="a"), *tools((100, 200), name="b")),
+        request(2, 1000, *tools((0, 100), name="c"), *tools((100, 200), name="a")),
+        request(3, 1000, *tools((0, 100), (100, 200), name="a")),
+    ]
+
+    found = {run.names: run.n_runs for run in analyse(traces).patterns.runs}
+
+    assert found == {("a", "b", "c"): 2, ("a",): 1}
+
+
+def test_an_agents_tools_with_model_calls_between_take_the_short_way():
+    """Calls that do not follow each other at once in any trace of the form are nothing to look for."""
+    calls = [*tools((0, 10), name="a"), answer(10, 20), *tools((20, 30), name="a")]
+    apart, together = calls, [calls[0], calls[2], calls[1]]
+
+    for siblings, may in ((apart, False), (together, True)):
+        spans = [replace(call, start=100 * i, end=100 * i + 10) for i, call in enumerate(siblings)]
+        trace = request(1, 1000, *spans)
+        tree, _ = repair(trace)
+        assert may_run(tree.spans, calls_of(tree)) is may
+
+
+@pytest.mark.parametrize(
+    ("said", "several"),
+    [
+        ({}, False),
+        ({semconv.BATCH_SIZE: 32}, True),
+        ({semconv.BATCH_SIZE: 1}, False),
+        ({semconv.PYDANTIC_N_INPUTS: 2}, True),
+        ({semconv.OPENINFERENCE_SECOND_TEXT: "b"}, True),
+        ({semconv.OPENINFERENCE_INPUT: '{"model": "m", "input": ["a", "b"]}'}, True),
+        ({semconv.OPENINFERENCE_INPUT: '{"model": "m", "input": "a"}'}, False),
+        ({semconv.OPENINFERENCE_INPUT: '["a", "b'}, False),
+        ({semconv.LANGFUSE_INPUT: '["a", "b"]'}, True),
+        ({semconv.LANGFUSE_INPUT: '["a"]'}, False),
+        ({semconv.MLFLOW_INPUTS: '{"input": [[1, 2], [3]]}'}, True),
+        ({semconv.MLFLOW_INPUTS: '{"input": [1, 2, 3]}'}, False),
+    ],
+)
+def test_what_says_that_a_call_had_several_texts(said, several):
+    """Counts and recorded inputs, as the libraries write them; a list of numbers is one text's tokens."""
+    assert has_several(said) is several
