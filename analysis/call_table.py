@@ -17,7 +17,7 @@ from hotspan.analysis.columns import MAX, Longs, floats
 from hotspan.analysis.generation import chunk_gaps, tpot_ns
 from hotspan.analysis.model import PHASES
 from hotspan.analysis.phases import STAMPS, phases_of
-from hotspan.analysis.plain_phases import SOURCES, plain_phases
+from hotspan.analysis.plain_phases import plain_phases, plain_sources
 from hotspan.tracer import semconv
 from hotspan.tracer.record import Resource, SpanRecord
 
@@ -229,9 +229,10 @@ class CallTable:
         rows = self.rows()
         plain = (rows["flags"] & PLAIN) > 0
         if plain.any():
-            phases = plain_phases(rows["duration_ns"][plain], rows["stamps"][plain])
+            stamps = rows["stamps"][plain]
+            phases = plain_phases(rows["duration_ns"][plain], stamps)
             rows["phases"][plain] = phases
-            rows["sources"][plain] = np.where(phases >= 0, self._source_codes(SOURCES), NONE)
+            rows["sources"][plain] = plain_sources(phases, stamps, self.sources.code)
             rows["flags"][plain] &= ~PLAIN
 
     def join(self, row: int, engine: EngineAccount) -> None:

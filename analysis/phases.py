@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hotspan.tracer.record import Attributes, SpanRecord
 
 CLIENT: Final = "client"
+TO_THE_END: Final = "client, to the call's end"  # of decoding, where the last token's time is not known
 REMAINDER: Final = "remainder"  # what the measured parts leave of the call
 # Everything of an attempt's attributes that its phases rest on.
 STAMPS: Final = (
@@ -189,14 +190,15 @@ def _lay_out_stream(ledger: _Ledger, stamps: _Stamps, written: int, engine: Engi
     after = ledger.left - wait
     stream = after if stamps.last_token is None else min(stamps.last_token - first, after)
     hold_in_stream, hold_in_tail = _split_hold(stamps.hold, stream, after - stream)
+    is_clipped = False
     if engine is None:
         ledger.take("first_token_wait", wait, CLIENT)
-        ledger.take("decode", stream - hold_in_stream, CLIENT)
-        is_clipped = False
     else:
         room = after - hold_in_stream - hold_in_tail
         is_clipped = _share_with_engine(ledger, wait, room, engine)
         is_clipped = is_clipped and _asked_ns(engine) > wait + after + _CLIP_TOLERANCE_NS
+    if engine is None or engine.decode_ns is None:
+        ledger.take("decode", stream - hold_in_stream, TO_THE_END if stamps.last_token is None else CLIENT)
     if stamps.hold is not None:
         ledger.take("consumer_hold", hold_in_stream + hold_in_tail, CLIENT)
     ledger.take("stream_overhead", ledger.left, REMAINDER)
@@ -222,8 +224,6 @@ def _share_with_engine(ledger: _Ledger, wait: int, room: int, engine: EngineAcco
     for phase, wanted, source in _parts(engine):
         if wanted is not None:
             ledger.take(phase, granted[phase], source)
-    if engine.decode_ns is None:
-        ledger.take("decode", room, CLIENT)
     # Without a prefill the rest of the wait holds it too, and is not the server's around the engine.
     knows_prefill = engine.prefill_ns is not None or engine.undivided_ns is not None
     ledger.take("server_before_engine" if knows_prefill else "first_token_wait", before.left, CLIENT)

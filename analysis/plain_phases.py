@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hotspan.analysis.model import PHASES
-from hotspan.analysis.phases import CLIENT, REMAINDER, STAMPS
+from hotspan.analysis.phases import CLIENT, REMAINDER, STAMPS, TO_THE_END
+from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hotspan.analysis.columns import Longs
 
 _N_STAMPS: Final = len(STAMPS)
-SOURCES: Final = {
+_LAST: Final = STAMPS.index(semconv.LAST_TOKEN_NS)
+_DECODE: Final = PHASES.index("decode")
+_SOURCES: Final = {
     "connect": CLIENT,
     "send": CLIENT,
     "first_token_wait": CLIENT,
@@ -26,6 +31,21 @@ SOURCES: Final = {
     "backoff": CLIENT,
     "unattributed": REMAINDER,
 }
+
+
+def plain_sources(phases: Longs, stamps: Longs, code_of: Callable[[str], int]) -> Longs:
+    """Return where each phase was read, as a code; -1 for one that is not known.
+
+    Args:
+        phases: As `plain_phases` returns them.
+        stamps: The same as there.
+        code_of: The code of a source.
+    """
+    codes = [code_of(_SOURCES[name]) if name in _SOURCES else -1 for name in PHASES]
+    sources = np.where(phases >= 0, codes, -1)
+    is_open = (stamps[:, _LAST] < 0) & (phases[:, _DECODE] >= 0)
+    sources[is_open, _DECODE] = code_of(TO_THE_END)
+    return sources
 
 
 def plain_phases(durations: Longs, stamps: Longs) -> Longs:

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotspan.analysis import analyse
+from hotspan.analysis.call_table import Names
 from hotspan.analysis.collect import Collector
 from hotspan.analysis.model import PHASES
 from hotspan.analysis.phases import STAMPS, phases_of
-from hotspan.analysis.plain_phases import SOURCES, plain_phases
+from hotspan.analysis.plain_phases import plain_phases, plain_sources
 from hotspan.analysis.readers import otlp_shapes
 from hotspan.analysis.readers.otlp_json import Decoder
 from hotspan.analysis.readers.otlp_text import TextDecoder
@@ -170,15 +171,17 @@ def test_plain_traces_take_the_short_way(times, above):
 def test_plain_calls_have_the_phases_of_a_single_one(calls):
     """In columns as one by one: the same phases, the same times, the same sources."""
     durations = [duration for duration, *_ in calls]
-    stamps = [[-1 if value is None else value for value in values] for _, *values in calls]
-    found = plain_phases(np.array(durations), np.array(stamps))
+    stamps = np.array([[-1 if value is None else value for value in values] for _, *values in calls])
+    found, names = plain_phases(np.array(durations), stamps), Names()
+    codes = plain_sources(found, stamps, names.code)
 
-    for row, (duration, *values) in zip(found.tolist(), calls, strict=True):
+    for row, sources, (duration, *values) in zip(found.tolist(), codes.tolist(), calls, strict=True):
         said = {key: value for key, value in zip(STAMPS, values, strict=True) if value is not None}
         span = SpanRecord("", "", None, "", START_NS, START_NS + duration, said)
         expected = phases_of(span, [span], None)
         assert {name: ns for name, ns in zip(PHASES, row, strict=True) if ns >= 0} == expected.ns
-        assert {name: SOURCES[name] for name in expected.ns} == expected.sources
+        read = {name: names.known()[code] for name, code in zip(PHASES, sources, strict=True) if code >= 0}
+        assert read == expected.sources
 
 
 @pytest.mark.parametrize("key", STAMPS)

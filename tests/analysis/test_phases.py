@@ -88,7 +88,7 @@ STREAM_PHASES = {"connect": 10, "unattributed": 2, "send": 1}
         pytest.param(
             {},
             (None, 40, None),
-            {"server_before_engine": 60, "prefill": 40, "decode": 307, "stream_overhead": 0},
+            {"server_before_engine": 60, "prefill": 40, "decode": 300, "stream_overhead": 7},
             id="engine-says-prefill-only",
         ),
     ],
@@ -171,8 +171,8 @@ def test_without_a_prefill_the_rest_of_the_wait_is_not_called_the_servers():
         **STREAM_PHASES,
         "queue": 30,
         "first_token_wait": 70,
-        "decode": 307,
-        "stream_overhead": 0,
+        "decode": 300,
+        "stream_overhead": 7,
     }
 
 
@@ -258,6 +258,17 @@ def test_each_phase_says_where_it_was_read():
     assert sources["queue"] == sources["prefill"] == sources["decode"] == BY_TRACE
     assert sources["send"] == "client"
     assert sources["stream_overhead"] == "remainder"
+
+
+@pytest.mark.parametrize("engine", [None, (30, 60, None)])
+def test_decoding_until_the_calls_end_is_not_called_measured(engine):
+    """Without the last token's time nothing tells decoding from what follows it, and the source says so."""
+    said = {key: value for key, value in STREAM.items() if key != semconv.LAST_TOKEN_NS}
+    account = None if engine is None else _engine(*engine)
+    phases = phases_of(call := _call(420, said), [call], account)
+
+    assert (phases.ns["decode"] / MS, phases.ns["stream_overhead"]) == (307, 0)
+    assert phases.sources["decode"] == "client, to the call's end"
 
 
 offsets = st.none() | st.integers(-5, 2000)
