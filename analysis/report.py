@@ -142,7 +142,7 @@ def compose(collector: Collector, read: object, tail: float) -> Report:
         amplification=amplification(collector.requests),
         what_if=collector.halvings.result(halved),
         tail=tail_of(collector.rows, collector.requests, collector.calls, rows, tail),
-        patterns=collector.patterns.result(collector.calls, collector.requests),
+        patterns=collector.patterns.result(collector.calls, collector.requests, collector.rows),
         telemetry=telemetry,
     )
     return replace(report, findings=findings(report))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.findings.figures import (
@@ -11,7 +12,6 @@ from hotspan.analysis.findings.figures import (
     of_request_time,
     printed,
     row_of,
-    share_of,
     stage_ratio,
 )
 from hotspan.analysis.model import Finding, Report
@@ -21,57 +21,68 @@ from hotspan.tracer import semconv
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hotspan.analysis.patterns import Run
+    from hotspan.analysis.patterns import Asking, Run
 
 _SIDE: Final = (semconv.EMBEDDING, semconv.RETRIEVAL, semconv.RERANK, semconv.CONTEXT_ASSEMBLY)
 _MIN_TEXTS: Final = 4  # in a row: a question and its variants are fewer
 
 
 def rerank(report: Report) -> Iterator[Finding]:
-    """Say that reranking takes longer than the model's answer."""
-    share, row = share_of(report, semconv.RERANK), row_of(report, semconv.RERANK)
-    if row is not None and share > share_of(report, semconv.GENERATION) and share > WORTHWHILE:
-        yield Finding(
-            "rerank-dominates",
-            "warning",
-            f"Reranking takes {printed(report, share)} of request time, more than the model's answer.",
-            {
-                "rerank_ratio": share,
-                "rerank_p50_ms": milliseconds(None if row.duration_ns is None else row.duration_ns.p50),
-                "against": _instead(report),
+    """Say that reranking takes longer than the model's answer, where a model is asked."""
+    asking, row = report.patterns.asking, row_of(report, semconv.RERANK)
+    ratio = partial(stage_ratio, report) if asking is None else asking.ratio
+    share, model = ratio(semconv.RERANK) or 0.0, ratio(semconv.GENERATION)
+    if row is None or share <= max(model or 0.0, WORTHWHILE):
+        return
+    more = "" if model is None else ", more than the model's answer"
+    of_whom = "" if asking is None else _whose(report, asking)
+    yield Finding(
+        "rerank-dominates",
+        "warning",
+        f"Reranking takes {printed(report, share)} of {'request' if not of_whom else 'the'} time"
+        f"{of_whom}{more}.",
+        {
+            "rerank_ratio": share,
+            "rerank_p50_ms": milliseconds(None if row.duration_ns is None else row.duration_ns.p50),
+            "against": {
+                "generation_ratio": model,
+                "unattributed_ratio": report.unattributed.critical_path_ratio if model is None else None,
             },
-            "Rerank fewer candidates, in one batch, or with a smaller model; check recall when you do.",
-        )
+        },
+        "Rerank fewer candidates, in one batch, or with a smaller model; check recall when you do.",
+    )
 
 
 def side_dominates(report: Report) -> Iterator[Finding]:
-    """Say that most of the time passes before the model is asked, where it is asked."""
-    shares = {f"{stage}_ratio": stage_ratio(report, stage) for stage in _SIDE}
-    total = sum(share or 0.0 for share in shares.values())
-    if total > MUCH and _asks_a_model(report):
-        largest = max(_SIDE, key=lambda stage: share_of(report, stage))
+    """Say that requests that ask a model spend most of their time before or beside it."""
+    asking = report.patterns.asking
+    if asking is None:
+        return
+    shares = {stage: share for stage in _SIDE if (share := asking.ratio(stage))}
+    total, model = sum(shares.values()), asking.ratio(semconv.GENERATION)
+    if total > MUCH:
+        largest = max(shares, key=shares.__getitem__)
+        of_whom = _whose(report, asking)
         yield Finding(
             "retrieval-side-dominates",
             "info",
-            f"{printed(report, total)} of request time passes before the model is asked; {largest} is the "
-            f"largest part with {printed(report, share_of(report, largest))}.",
-            {**shares, "against": _instead(report)},
-            f"Begin with {largest}: a faster model will not help.",
+            f"{printed(report, total)} of {'request' if not of_whom else 'the'} time{of_whom} passes before "
+            f"or beside the model; {largest} is the largest part with {printed(report, shares[largest])}.",
+            {
+                "requests_with_a_model_call": asking.n_requests,
+                **{f"{stage}_ratio": share for stage, share in shares.items()},
+                "against": {"generation_ratio": model or 0.0},
+            },
+            f"Begin with {largest}: a faster model makes these requests at most "
+            f"{printed(report, model or 0.0)} shorter.",
         )
 
 
-def _asks_a_model(report: Report) -> bool:
-    row = row_of(report, semconv.GENERATION)
-    return row is not None and (row.calls_per_request is None or row.calls_per_request.max > 0)
-
-
-def _instead(report: Report) -> dict[str, float | None]:
-    """Return where the rest of the time went: the model, or no stage at all."""
-    model = stage_ratio(report, semconv.GENERATION)
-    return {
-        "generation_ratio": model,
-        "unattributed_ratio": report.unattributed.critical_path_ratio if model is None else None,
-    }
+def _whose(report: Report, asking: Asking) -> str:
+    """Return which requests a share is of, where it is not of all."""
+    if asking.n_requests == report.request.n:
+        return ""
+    return f" of the {asking.n_requests:,} requests that ask a model"
 
 
 def one_text_a_call(report: Report) -> Iterator[Finding]:

@@ -54,6 +54,20 @@ class PromptGrowth:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """The requests with a model call."""
+
+    n_requests: int
+    request_ns: int  # their durations
+    path_ns: Mapping[str, int]  # stage -> its time on their critical paths
+
+    def ratio(self, stage: str) -> float | None:
+        """Return a stage's share of these requests' time; `None` for one that none of them waited for."""
+        ns = self.path_ns.get(stage)
+        return ns / self.request_ns if ns and self.request_ns else None
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeLoad:
     """The third of the calls with the fewest others beside them against the third with the most.
 
@@ -90,6 +104,7 @@ class Patterns:
     runs: tuple[Run, ...] = ()  # most time first
     repeats: tuple[Repeat, ...] = ()  # most time first
     growth: PromptGrowth | None = None
+    asking: Asking | None = None
     decode_load: DecodeLoad | None = None
     stalls: tuple[Stall, ...] = ()
     refusals: Mapping[str, int] = field(default_factory=dict)  # why model calls' attempts failed -> number

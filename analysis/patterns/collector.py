@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.patterns import Patterns
+from hotspan.analysis.patterns.asking import asking
 from hotspan.analysis.patterns.decode_load import decode_load
 from hotspan.analysis.patterns.growth import prompt_growth
 from hotspan.analysis.patterns.overlaps import overlapped_by_all, overlapped_ns
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hotspan.analysis.form_sums import FormTimes
     from hotspan.analysis.generation import ModelCall
     from hotspan.analysis.request_table import RequestTable
+    from hotspan.analysis.tail import RequestRows
     from hotspan.analysis.tree import Tree
 
 
@@ -64,12 +66,19 @@ class PatternCollector:
         self._repeats.pass_over(len(batch))
         self._stalls.add_form(batch.form, batch.starts, batch.ends)
 
-    def result(self, calls: CallTable, requests: RequestTable) -> Patterns:
-        """Return the patterns; the model calls are all of the run, and those of its requests."""
+    def result(self, calls: CallTable, requests: RequestTable, rows: RequestRows) -> Patterns:
+        """Return the patterns.
+
+        Args:
+            calls: All model calls.
+            requests: Those of each request.
+            rows: The requests, in the same order.
+        """
         return Patterns(
             runs=self._runs.result(),
             repeats=self._repeats.result(),
             growth=prompt_growth(requests),
+            asking=asking(requests, rows),
             decode_load=decode_load(calls),
             stalls=self._stalls.result(),
             refusals=dict(self._refusals),

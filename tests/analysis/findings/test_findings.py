@@ -16,6 +16,7 @@ from hotspan.analysis.model import (
     StageRow,
     Unattributed,
 )
+from hotspan.analysis.patterns import Asking, Patterns
 from hotspan.analysis.percentiles import distribution
 
 MS = 1_000_000
@@ -133,12 +134,19 @@ def test_evidence_keeps_its_precision_and_names_its_statistic():
 def test_evidence_names_only_what_the_run_has():
     """A stage that is not there is no stage of 0.0 %, a phase that was not measured none of 0 ms."""
     stages = (_row("retrieval", 0.9), _row("generation", 0.06))
-    (side,) = findings(_report(stages=stages, unattributed=Unattributed(1, 0.04)))
+    asking = Asking(200, 100, {"retrieval": 90, "generation": 6, "": 4})
+    (side,) = findings(
+        _report(stages=stages, unattributed=Unattributed(1, 0.04), patterns=Patterns(asking=asking))
+    )
     (hold,) = findings(
         _report(stages=(_row("generation", 0.9),), generation=_phases(consumer_hold=60, first_token_wait=40))
     )
 
-    assert side.evidence == {"retrieval_ratio": 0.9, "against": {"generation_ratio": 0.06}}
+    assert side.evidence == {
+        "requests_with_a_model_call": 200,
+        "retrieval_ratio": 0.9,
+        "against": {"generation_ratio": 0.06},
+    }
     assert hold.evidence["against"] == {"mean_call_ms": 100.0}
 
 

@@ -365,57 +365,6 @@ def test_it_is_silent_where_it_would_be_wrong(rule):
     assert rule not in {finding.id for finding in analyse(RUNS[rule][2]()).findings}
 
 
-def several(number, *kinds, each=100, pause=0.5):
-    """A request with calls of these stages and names, one soon after the other."""
-    calls = [
-        Call(stage, name, k * (each + pause), k * (each + pause) + each)
-        for k, (stage, name) in enumerate(kinds)
-    ]
-    return request(number, len(kinds) * (each + pause) + 200, *calls)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "words"),
-    [
-        (
-            [("tool", "news"), ("tool", "stocks"), ("tool", "weather")],
-            "'news', 'stocks' and 'weather' (tool) run 3.00 times back to back where they run: ",
-        ),
-        (
-            [("retrieval", f"store {k}") for k in range(5)],
-            "'store 0', 'store 1', 'store 2' and 2 more (retrieval) run 5.00 times",
-        ),
-        (
-            [("embedding", "dense"), ("embedding", "sparse")],
-            "'dense' and 'sparse' (embedding) run 2.00 times",
-        ),
-        ([("retrieval", "find"), ("tool", "open")], None),
-        ([("tool", "a"), ("generation", "chat"), ("tool", "b")], None),
-        ([("rerank", "coarse"), ("rerank", "fine")], None),
-    ],
-)
-def test_calls_of_different_names_may_run_at_once_too(kinds, words):
-    """Tools, stores and models are asked in turn; what one prepares for the next is of another stage."""
-    found = [
-        finding
-        for finding in analyse(many(N, lambda k: several(k, *kinds))).findings
-        if finding.id == "sequential-calls"
-    ]
-
-    assert [finding.text.startswith(words) for finding in found] == ([] if words is None else [True])
-    for finding in found:
-        assert finding.evidence["against"]["different_names"] == len(kinds)
-        assert "which the timing cannot tell" in finding.next_step
-
-
-@pytest.mark.parametrize("said", [{semconv.BATCH_SIZE: 32}, {semconv.PYDANTIC_N_INPUTS: 8}])
-def test_batches_are_not_single_texts_whoever_counted_them(said):
-    """Hotspan's own key, as its clients write it, and others': the calls cannot be one."""
-    report = analyse(many(N, lambda k: row(k, "embedding", "embed", 8, attributes=lambda _k: said)))
-
-    assert not {"embedding-one-by-one", "sequential-calls"} & {finding.id for finding in report.findings}
-
-
 @pytest.mark.parametrize(("each", "is_cold"), [(20, False), (200, True)])
 def test_a_first_call_that_is_slow_by_chance_is_no_cold_start(each, is_cold):
     """Every twentieth call is as slow, and the first is one of them; or the first alone is."""
