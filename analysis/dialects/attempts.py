@@ -6,31 +6,38 @@ from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.transport import endpoint_stage
+from hotspan.analysis.dialects.usage import count_of
 from hotspan.tracer import semconv
+from hotspan.tracer.record import Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hotspan.tracer.record import SpanRecord
+    from hotspan.tracer.record import AttributeValue, SpanRecord
 
+_FAILED_FROM: Final = 400
 _MAX_PAUSE_NS: Final = 60_000_000_000  # between a request that failed and the one that is sent instead
 
 
 def with_attempts(spans: list[SpanRecord]) -> list[SpanRecord]:
-    """Return the spans with the attempts and the back-off of each model call that was sent more than once."""
+    """Return the spans with the attempts of each model call: how many, why some failed, the back-off."""
     sent: dict[str | None, list[int]] = {}
     for index, span in enumerate(spans):
         if endpoint_stage(span) == semconv.GENERATION:
             sent.setdefault(span.parent_id, []).append(index)
-    several = {parent: requests for parent, requests in sent.items() if len(requests) > 1}
-    if not several:
+    telling = {
+        parent: requests
+        for parent, requests in sent.items()
+        if len(requests) > 1 or _has_failed(spans[requests[0]])
+    }
+    if not telling:
         return spans
     calls = {
         span.span_id: index
         for index, span in enumerate(spans)
-        if span.span_id in several and read(span).stage == semconv.GENERATION
+        if span.span_id in telling and read(span).stage == semconv.GENERATION
     }
-    for parent, requests in several.items():
+    for parent, requests in telling.items():
         if parent in calls:
             spans[calls[parent]] = _retried(spans[calls[parent]], [spans[index] for index in requests])
         else:
@@ -41,6 +48,10 @@ def with_attempts(spans: list[SpanRecord]) -> list[SpanRecord]:
 def _retried(call: SpanRecord, attempts: Sequence[SpanRecord]) -> SpanRecord:
     if semconv.SEND_OFFSET_NS in call.attributes:
         return call  # it counted them itself
+    events = sorted((*call.events, *_failures(attempts)), key=lambda event: event.time_ns)
+    call = call._replace(events=tuple(events))
+    if len(attempts) == 1:
+        return call
     first, last = (chosen(span.start_ns for span in attempts) for chosen in (min, max))
     offset = max(last - call.start_ns, 0)
     found = {
@@ -57,6 +68,31 @@ def _retried(call: SpanRecord, attempts: Sequence[SpanRecord]) -> SpanRecord:
     return call._replace(attributes=found)
 
 
+def _failures(attempts: Sequence[SpanRecord]) -> Iterator[Event]:
+    """Yield the event that our own clients write for each attempt that failed."""
+    for number, span in enumerate(sorted(attempts, key=lambda span: span.start_ns), start=1):
+        if _has_failed(span):
+            said: dict[str, AttributeValue] = {
+                semconv.ATTEMPT_NUMBER: number,
+                semconv.ATTEMPT_DURATION_NS: span.duration_ns,
+            }
+            if (status := _status(span)) is not None:
+                said[semconv.HTTP_STATUS] = status
+            elif isinstance(error := span.attributes.get(semconv.ERROR_TYPE), str):
+                said[semconv.ERROR_TYPE] = error
+            yield Event(semconv.ATTEMPT_EVENT, span.start_ns + span.duration_ns, said)
+
+
+def _has_failed(request: SpanRecord) -> bool:
+    return request.status == "error" or (_status(request) or 0) >= _FAILED_FROM
+
+
+def _status(request: SpanRecord) -> int | None:
+    """Return the HTTP status of a request's answer."""
+    said = (count_of(request.attributes.get(key)) for key in (semconv.HTTP_STATUS, semconv.HTTP_STATUS_OLD))
+    return next((status for status in said if status is not None), None)
+
+
 def _join_retries(spans: list[SpanRecord], requests: Sequence[int]) -> None:
     """Make the last request of each call its span, from the start of the first one; the others are no calls.
 
@@ -64,7 +100,7 @@ def _join_retries(spans: list[SpanRecord], requests: Sequence[int]) -> None:
     call  |-----------------------------|
     """
     for chain in _chains(spans, requests):
-        if len(chain) > 1:
+        if len(chain) > 1 or _has_failed(spans[chain[0]]):
             attempts = [spans[index] for index in chain]
             whole = attempts[-1]._replace(start_ns=attempts[0].start_ns)
             spans[chain[-1]] = _retried(whole, attempts)
@@ -84,7 +120,7 @@ def _chains(spans: Sequence[SpanRecord], requests: Sequence[int]) -> Iterator[li
             yield chain
             chain = []
         chain.append(index)
-        if span.status == "error":
+        if _has_failed(span):
             failed[address] = chain
         else:
             yield chain
