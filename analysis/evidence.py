@@ -49,6 +49,7 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         n_early_spans=repairs["n_early"],
         n_invalid_spans=repairs["n_invalid"] + seen.n_refused_spans,
         n_unfinished_spans=repairs["n_unfinished"],
+        n_other_lines=seen.n_other_lines,
         n_cycles_cut=repairs["n_cycles"],
         n_engine_spans=collector.engines.n_spans,
         n_engine_joined=collector.engines.n_joined,

@@ -61,6 +61,7 @@ class Evidence:
     n_early_spans: int = 0  # spans that start before their parent
     n_invalid_spans: int = 0  # spans that end before they start, or have no usable id or time
     n_unfinished_spans: int = 0  # spans without an end
+    n_other_lines: int = 0  # lines that a program printed between the spans on its console, passed over
     n_cycles_cut: int = 0  # self-parents and loops of parents
     n_engine_spans: int = 0  # spans that an inference server wrote for a model call
     n_engine_joined: int = 0  # of these, joined to the call they belong to
@@ -94,6 +95,7 @@ class Evidence:
             "early_spans": self.n_early_spans,
             "invalid_spans": self.n_invalid_spans,
             "unfinished_spans": self.n_unfinished_spans,
+            "other_lines": self.n_other_lines,
             "cycles_cut": self.n_cycles_cut,
             "engine_spans": self.n_engine_spans,
             "engine_spans_joined": self.n_engine_joined,
@@ -325,7 +327,7 @@ class Amplification:
 class WhatIf:
     """How the requests' durations would change: a replay, and so an estimate."""
 
-    change: str  # "rerank x0.5"
+    change: str  # "rerank x0.5" | "rerank removed" | "rerank in parallel"
     request_p50_change_ratio: float  # -0.1: a tenth shorter
     request_p95_change_ratio: float
 

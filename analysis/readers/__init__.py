@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hotspan.analysis.readers.census import count_spans
 from hotspan.analysis.readers.formats import is_plain_otlp_lines, items, items_of_lines
-from hotspan.analysis.readers.items import Drafts, Flaw, Item, LostNote, RefusedSpan
+from hotspan.analysis.readers.items import Drafts, Flaw, Item, LostNote, OtherLines, RefusedSpan
 from hotspan.analysis.readers.source import Source, sources_of
 from hotspan.analysis.readers.window import Window
 from hotspan.tracer import semconv
@@ -44,6 +44,7 @@ class ReadEvidence:
     n_refused_spans: int = 0  # without a usable id or time
     n_faults: int = 0  # of the tracing itself, that a writer noted
     n_broken_calls: int = 0  # to worker processes that died, that a writer noted
+    n_other_lines: int = 0  # that a program printed between the spans on its console
     metrics: list[MetricPoint] = field(default_factory=list)  # of engines and GPUs, sampled during the run
     n_spilled_spans: int = 0  # that waited in a temporary file for others of their trace
     warnings: list[str] = field(default_factory=list)
@@ -154,6 +155,8 @@ class TraceReader(Iterator[Trace]):
                 self._refuse(source, item)
             elif isinstance(item, MetricPoint):
                 self.evidence.metrics.append(item)
+            elif isinstance(item, OtherLines):
+                self.evidence.n_other_lines += item.n
             elif isinstance(item, Flaw):
                 reason = item.reason if item.reason in flaws or len(flaws) < _MAX_FLAWS else "and others"
                 flaws.setdefault(reason, []).append(item.line)

@@ -20,10 +20,11 @@ from hotspan.analysis.readers import (
     otlp_proto,
     parquet,
     plausible,
+    printed,
     sniff,
     values,
 )
-from hotspan.analysis.readers.items import Flaw, Item, RefusedSpan
+from hotspan.analysis.readers.items import Flaw, Item, OtherLines, RefusedSpan
 from hotspan.analysis.readers.otlp_text import TextDecoder
 from hotspan.analysis.readers.source import HEAD_BYTES
 from hotspan.tracer.errors import TraceFileError
@@ -148,6 +149,9 @@ class _Text:
         )
 
     def items(self) -> Iterator[Item]:
+        if not self._is_lines_of_otlp() and printed.is_printed(self._source):
+            yield from self._printed()
+            return
         documents = (
             framing.lines(self._source.lines()) if self._is_lines else framing.values(self._source.blocks())
         )
@@ -157,6 +161,16 @@ class _Text:
             yield from self.otlp(found)
         else:
             yield from self._not_empty(dialect, dialect.read(self._parsed(found, dialect)))
+
+    def _is_lines_of_otlp(self) -> bool:
+        return self._is_lines and self._source.head().startswith(_OTLP_STARTS)
+
+    def _printed(self) -> Iterator[Item]:
+        found = printed.Printed()
+        documents = found.documents(self._source.lines())
+        yield from sniff.CONSOLE.read(self._parsed(documents, sniff.CONSOLE))
+        if found.n_others:
+            yield OtherLines(found.n_others)
 
     def _not_empty(self, dialect: sniff.Dialect, found: Iterator[Item]) -> Iterator[Item]:
         first = next(found, None)

@@ -29,8 +29,14 @@ class LostNote(NamedTuple):
     resource: Resource
 
 
+class OtherLines(NamedTuple):
+    """Lines of a console's output that are the program's own, and belong to no span."""
+
+    n: int
+
+
 class Drafts(list[Draft]):
     """Spans that are not made yet, of one line."""
 
 
-Item = SpanRecord | Drafts | RefusedSpan | Flaw | LostNote | MetricPoint
+Item = SpanRecord | Drafts | RefusedSpan | Flaw | LostNote | OtherLines | MetricPoint

@@ -26,6 +26,7 @@ def _dialect(name: str, keys: str, read: Read) -> Dialect:
     return Dialect(name, frozenset(keys.split()), read)
 
 
+CONSOLE: Final = _dialect("ConsoleSpanExporter output", "context name start_time kind resource", console.read)
 # The first row whose keys an object has names its dialect: what each writer always writes.
 DIALECTS: Final = (
     _dialect("Jaeger JSON", "traceID spans", jaeger.read),
@@ -36,7 +37,7 @@ DIALECTS: Final = (
     _dialect("LangSmith runs", "id name run_type start_time", langsmith.read),
     _dialect("Phoenix span JSON", "context name start_time span_kind status_code", phoenix.read),
     _dialect("Phoenix span JSON", "trace_id project_id spans", phoenix.read),
-    _dialect("ConsoleSpanExporter output", "context name start_time kind resource", console.read),
+    CONSOLE,
     _dialect("MLflow trace JSON", "info data", mlflow.read),
     _dialect("MLflow spans", "context name start_time status_code", mlflow.read),
     _dialect("MLflow or OTLP spans", "trace_id span_id name start_time_unix_nano", mlflow.read),

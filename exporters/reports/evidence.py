@@ -26,6 +26,8 @@ def summary(evidence: Evidence) -> list[str]:
     parts = [_files(evidence), _requests(evidence)]
     spans = counted(evidence.n_spans, "span")
     parts.append(f"{spans}, all complete" if _is_complete(evidence) else spans)
+    if n := evidence.n_other_lines:
+        parts.append(f"{counted(n, 'line')} of other output skipped")
     if evidence.overhead_per_span_ns is not None:
         cost = figures.duration(evidence.overhead_per_span_ns)
         ratio = evidence.overhead_ratio or 0.0
