@@ -254,7 +254,7 @@ class Decoder:
         return tuple(found)
 
     def _event(self, event: JsonEvent) -> Event:
-        time_ns, n_dropped = int(event.time_unix_nano or 0), _count(event.dropped_attributes_count)
+        time_ns, n_dropped = _time_ns(event.time_unix_nano), _count(event.dropped_attributes_count)
         return Event(event.name, time_ns, self._read(event.attributes), n_dropped)
 
     def _link(self, link: JsonLink) -> Link:
@@ -276,6 +276,10 @@ def _time_ns(value: Integer | None) -> int:
     try:  # "1.79e18", which JSON's own numbers may be, too
         return int(float(value or 0))
     except (ValueError, OverflowError):
+        pass
+    try:  # in ISO 8601, as whoever made the document with a library for JSON may have it
+        return values.time_ns(value, values.NANOSECONDS) or 0
+    except ValueError:
         msg = f"the time {values.shown(value)} of a span is none"
         raise ValueError(msg) from None
 

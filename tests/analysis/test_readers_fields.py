@@ -184,12 +184,14 @@ def test_a_file_of_unusable_spans_only_is_an_error(tmp_path, wrong):
     [
         pytest.param("1.7e18", 1_700_000_000_000_000_000, id="exponent-in-a-text"),
         pytest.param(1.7e18, 1_700_000_000_000_000_000, id="exponent"),
+        pytest.param("2023-11-14T22:13:20.000000007Z", 1_700_000_000_000_000_007, id="iso"),
+        pytest.param("2023-11-14T23:13:20+01:00", 1_700_000_000_000_000_000, id="iso-in-a-zone"),
         pytest.param("soon", None, id="no-time"),
         pytest.param("1e999", None, id="no-end"),
     ],
 )
 def test_a_time_is_read_in_any_writing_or_its_span_is_refused_with_it(tmp_path, time, expected):
-    """Protobuf's JSON allows an exponent; what is no time is named."""
+    """Protobuf's JSON allows an exponent, other writers know ISO 8601; what is no time is named."""
     good, odd = _span(1), _span(2, startTimeUnixNano=time)
 
     reader = load(_written(tmp_path, good, odd))
@@ -197,3 +199,14 @@ def test_a_time_is_read_in_any_writing_or_its_span_is_refused_with_it(tmp_path, 
 
     assert starts.get(odd["spanId"]) == expected
     assert bool(expected) != any("is none" in warning for warning in reader.evidence.warnings)
+
+
+def test_the_times_of_ends_and_events_are_read_in_iso_8601_too(tmp_path):
+    """As those of starts: a document is written by one library."""
+    at = "2023-11-14T22:13:20.5Z"
+
+    (trace,) = load(
+        _written(tmp_path, _span(1, endTimeUnixNano=at, events=[{"name": "e", "timeUnixNano": at}]))
+    )
+
+    assert trace.spans[0].end_ns == trace.spans[0].events[0].time_ns == 1_700_000_000_500_000_000
