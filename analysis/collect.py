@@ -28,7 +28,7 @@ from hotspan.analysis.self_time import self_times, union_ns
 from hotspan.analysis.tail import NO_STAGE, RequestRows
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.analysis.twins import Laid, TwinFilter
-from hotspan.analysis.what_if import Halvings, timeline_of
+from hotspan.analysis.what_if import Replays, timeline_of
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Collector:
     unattributed_ns: int = 0
     calls: CallTable = field(default_factory=CallTable)
     requests: RequestTable = field(default_factory=RequestTable)
-    halvings: Halvings = field(default_factory=Halvings)
+    replays: Replays = field(default_factory=Replays)
     rows: RequestRows = field(default_factory=RequestRows)
     patterns: PatternCollector = field(default_factory=PatternCollector)
     repairs: Counter[str] = field(default_factory=Counter)
@@ -304,7 +304,7 @@ class Collector:
         self.request_ns += tree.duration_ns(root)
         if outcome == "ok":
             self.request_durations_ns.append(tree.duration_ns(root))
-            self.halvings.add(timeline_of(tree, calls, root))
+            self.replays.add(timeline_of(tree, calls, root))
         segments = critical_path(tree, root)
         path_ns = self._add_path(calls, segments, model_calls)
         self.rows.add(tree.starts[root], tree.duration_ns(root), path_ns, succeeded=outcome == "ok")

@@ -6,8 +6,9 @@ the tests hold them against each other.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,18 +17,19 @@ from hotspan.analysis.columns import Floats, Longs, repeat, total
 from hotspan.analysis.critical_path import critical_path
 from hotspan.analysis.request_table import RequestColumns
 from hotspan.analysis.tail import NO_STAGE
-from hotspan.analysis.what_if import HALF, timeline_of
+from hotspan.analysis.what_if import HALF, HALVED, PARALLEL, REMOVED, timeline_of
 from hotspan.tracer import semconv
 from hotspan.tracer.record import NO_ATTRIBUTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from hotspan.analysis.alike import Alike
     from hotspan.analysis.collect import Collector
     from hotspan.analysis.critical_path import Segment
     from hotspan.analysis.form_batch import FormBatch
     from hotspan.analysis.tree import Tree
+    from hotspan.analysis.what_if import Change
     from hotspan.tracer.record import SpanRecord
 
 
@@ -193,23 +195,51 @@ def _add_paths(collector: Collector, times: FormTimes, rows: Longs) -> None:
         else:
             collector.totals(name).critical_ns += total(ns)
     if form.outcomes[0] == "ok":
-        _add_halvings(collector, times, {name: ns for name, ns in path.items() if name != NO_STAGE})
+        _add_replays(collector, times, {name: ns for name, ns in path.items() if name != NO_STAGE})
 
 
-def _add_halvings(collector: Collector, times: FormTimes, path: dict[str, Longs]) -> None:
-    form, halvings = times.batch.form, collector.halvings
+def _add_replays(collector: Collector, times: FormTimes, path: dict[str, Longs]) -> None:
     sequential = np.ones(len(times.batch), dtype=bool)
     sequential[times.batch.overlapping] = False
-    durations = times.durations[sequential, 0]
-    first = len(halvings.durations_ns)
-    halvings.durations_ns.frombytes(durations.tobytes())
-    rows = np.arange(first, first + len(durations))
-    for stage, ns in path.items():
-        # Where one thing follows the other, what a stage gives up is what the request gains.
-        where, halved = halvings.columns(stage)
-        where.frombytes(rows.tobytes())
-        halved.frombytes((durations - ns[sequential] * HALF).tobytes())
+    if sequential.any():
+        collector.replays.add_known(times.durations[sequential, 0], _changed(times, sequential, path))
     for traces in times.alike:
-        halvings.add_all(traces.timeline())
+        collector.replays.add_all(traces.timeline())
     for tree in times.trees.values():
-        halvings.add(timeline_of(tree, form.calls, 0))
+        collector.replays.add(timeline_of(tree, times.batch.form.calls, 0))
+
+
+def _changed(
+    times: FormTimes, sequential: np.ndarray[Any, np.dtype[np.bool_]], path: dict[str, Longs]
+) -> Iterator[tuple[Change, Floats]]:
+    """Yield what can be changed of the requests in which one thing follows the other, and how long they take.
+
+    There, what a stage gives up is what the request gains.
+    """
+    durations = times.durations[sequential, 0]
+    for stage, ns in path.items():
+        yield (stage, HALVED), durations - ns[sequential] * HALF
+        yield (stage, REMOVED), (durations - ns[sequential]).astype(np.float64)
+        gain = _gain_at_once(times, stage)
+        if gain is not None:
+            yield (stage, PARALLEL), (durations - gain[sequential]).astype(np.float64)
+
+
+def _gain_at_once(times: FormTimes, stage: str) -> Longs | None:
+    """Return what traces gain when a stage's calls in a row start with the first; `None` without a row."""
+    form, batch = times.batch.form, times.batch
+    if form.calls.stages.count(stage) == 1:
+        return None
+    gains = np.zeros_like(times.durations)
+    is_found = False
+    for node in range(len(form.children) - 1, -1, -1):  # children before parents
+        own = form.calls.stages[node]
+        for kind, siblings in itertools.groupby(form.children[node], form.calls.stages.__getitem__):
+            row = list(siblings)
+            if kind == stage != own:
+                is_found |= len(row) > 1
+                longest = (times.durations[:, row] - gains[:, row]).max(axis=1)
+                gains[:, node] += batch.ends[:, row[-1]] - batch.starts[:, row[0]] - longest
+            else:
+                gains[:, node] += gains[:, row].sum(axis=1)
+    return np.asarray(gains[:, 0]) if is_found else None

@@ -132,7 +132,7 @@ def compose(collector: Collector, read: object, tail: float) -> Report:
     rows = phase_rows(collector.calls, collector.request_ns)
     phases = run_phases(rows, telemetry.engines, collector.calls)
     stages = _stage_rows(collector, phases)
-    halved = [row.stage for row in stages if row.critical_path_ns]
+    worked = [row.stage for row in stages if row.critical_path_ns]
     report = Report(
         evidence=evidence_of(collector, read),
         request=_requests(collector),
@@ -140,7 +140,7 @@ def compose(collector: Collector, read: object, tail: float) -> Report:
         unattributed=_unattributed(collector),
         generation=summarise(collector.calls, phases),
         amplification=amplification(collector.requests),
-        what_if=collector.halvings.result(halved),
+        what_if=collector.replays.result(worked),
         tail=tail_of(collector.rows, collector.requests, collector.calls, rows, tail),
         patterns=collector.patterns.result(collector.calls, collector.requests, collector.rows),
         telemetry=telemetry,

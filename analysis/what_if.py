@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,9 +23,18 @@ from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-HALF = 0.5
+    from hotspan.analysis.columns import Floats, Longs
+
+HALF: Final = 0.5
+# What is changed of a stage, as a report calls it: its own time is halved, or gone; its calls run at once.
+HALVED: Final = f"x{HALF}"
+REMOVED: Final = "removed"
+PARALLEL: Final = "in parallel"
+
+
+Change = tuple[str, str]  # of which stage, and what
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +102,19 @@ def _await(
     return by_end[-1]
 
 
-def replay_ns(timeline: Timeline, factors: Mapping[str, float], later: Callable[..., Any] = max) -> Any:
+def replay_ns(
+    timeline: Timeline,
+    factors: Mapping[str, float],
+    later: Callable[..., Any] = max,
+    at_once: str | None = None,
+) -> Any:
     """Return how long the request takes when each stage's own time is multiplied by its factor.
 
     Args:
         timeline: The request as it was.
         factors: Stage -> factor, at least 0; stages that are not in it stay as they were.
+        at_once: A stage whose calls in a row, siblings that each waited for the one before, start with the
+            first of them.
         later: Returns the later of two times: of columns, `np.maximum`.
 
     Returns:
@@ -107,74 +124,117 @@ def replay_ns(timeline: Timeline, factors: Mapping[str, float], later: Callable[
     for node in range(len(durations) - 1, -1, -1):  # children before parents
         stage = timeline.stages[node]
         factor = 1.0 if stage is None else factors.get(stage, 1.0)
-        durations[node] = _replayed(timeline, node, factor, durations, later)
+        joined = _joined(timeline, node, at_once) if at_once else ()
+        durations[node] = _replayed(timeline, node, factor, durations, later, joined=joined)
     return durations[0]
 
 
-def _replayed(
-    timeline: Timeline, node: int, factor: float, durations: Sequence[Any], later: Callable[..., Any]
+def _joined(timeline: Timeline, node: int, stage: str) -> set[int]:
+    """Return the children of a node that are calls of a stage, and waited for just such a one before."""
+    if timeline.stages[node] == stage:
+        return set()  # its children are parts of one call
+    return {
+        child
+        for before, child in pairwise(timeline.children[node])
+        if timeline.stages[before] == timeline.stages[child] == stage
+        and tuple(timeline.awaited[child]) == (before,)
+    }
+
+
+def _replayed(  # noqa: PLR0913 - what a replay is made of
+    timeline: Timeline,
+    node: int,
+    factor: float,
+    durations: Sequence[Any],
+    later: Callable[..., Any],
+    *,
+    joined: Container[int],
 ) -> Any:
     starts, ends = timeline.starts, timeline.ends
     new_ends: dict[int, Any] = {}
     was_ready, is_ready = starts[node], 0.0
+    new_start: Any = 0.0
+    unawaited: list[int] = []  # by those that started with the one before them: the next one waits for all
     for child in timeline.children[node]:
-        for ended in timeline.awaited[child]:
-            was_ready, is_ready = ends[ended], later(is_ready, new_ends[ended])
-        new_ends[child] = is_ready + (starts[child] - was_ready) * factor + durations[child]
+        unawaited += timeline.awaited[child]
+        if child not in joined:
+            for ended in unawaited:
+                was_ready, is_ready = ends[ended], later(is_ready, new_ends[ended])
+            unawaited.clear()
+            new_start = is_ready + (starts[child] - was_ready) * factor
+        new_ends[child] = new_start + durations[child]
     if not new_ends:
         return (ends[node] - starts[node]) * factor
     return reduce(later, new_ends.values()) + (ends[node] - ends[timeline.last[node]]) * factor
 
 
 @dataclass(slots=True)
-class Halvings:
-    """How long each successful request would have taken with each of its stages at half its time."""
+class Replays:
+    """How long each successful request would have taken with one thing changed of one of its stages."""
 
     durations_ns: array[int] = field(default_factory=longs)  # as they were
-    rows: dict[str, array[int]] = field(default_factory=dict)  # stage -> requests that have it
-    halved_ns: dict[str, array[float]] = field(default_factory=dict)  # stage -> their durations then
+    rows: dict[Change, array[int]] = field(default_factory=dict)  # requests with such a change
+    changed_ns: dict[Change, array[float]] = field(default_factory=dict)  # their durations then
 
     def add(self, timeline: Timeline) -> None:
         """Take in one request."""
         row = len(self.durations_ns)
         self.durations_ns.append(timeline.duration_ns)
-        for stage in _work(timeline):
-            where, halved = self.columns(stage)
-            where.append(row)
-            halved.append(replay_ns(timeline, {stage: HALF}))
+        for change, ns in _changed(timeline, max):
+            rows, changed = self._columns(change)
+            rows.append(row)
+            changed.append(ns)
 
     def add_all(self, timeline: Timeline) -> None:
         """Take in many requests that are alike, as `add` does one by one."""
-        durations = timeline.duration_ns
-        rows = np.arange(len(self.durations_ns), len(self.durations_ns) + len(durations))
-        self.durations_ns.frombytes(durations.tobytes())
-        for stage in _work(timeline):
-            where, halved = self.columns(stage)
-            where.frombytes(rows.tobytes())
-            halved.frombytes(replay_ns(timeline, {stage: HALF}, np.maximum).tobytes())
+        self.add_known(timeline.duration_ns, _changed(timeline, np.maximum))
 
-    def columns(self, stage: str) -> tuple[array[int], array[float]]:
-        """Return a stage's two columns."""
-        if stage not in self.rows:
-            self.rows[stage], self.halved_ns[stage] = longs(), floats()
-        return self.rows[stage], self.halved_ns[stage]
+    def add_known(self, durations: Longs, changes: Iterable[tuple[Change, Floats]]) -> None:
+        """Take in many requests, and how long each takes with each change."""
+        rows = np.arange(len(self.durations_ns), len(self.durations_ns) + len(durations)).tobytes()
+        self.durations_ns.frombytes(durations.tobytes())
+        for change, ns in changes:
+            for column, values in zip(self._columns(change), (rows, ns.tobytes()), strict=True):
+                column.frombytes(values)
+
+    def _columns(self, change: Change) -> tuple[array[int], array[float]]:
+        if change not in self.rows:
+            self.rows[change], self.changed_ns[change] = longs(), floats()
+        return self.rows[change], self.changed_ns[change]
 
     def result(self, stages: Sequence[str]) -> tuple[WhatIf, ...]:
-        """Return what each of these stages at half its time would do, the largest gain first."""
+        """Return what the changes of these stages would do: each kind by itself, the largest gain first.
+
+        Calls that run at once are there where that is a difference, the other two always.
+        """
         durations = view(self.durations_ns)
         before = per_request(durations)
         if before is None or not before.p50 or not before.p95:
             return ()
-        found = []
-        for stage in stages:
-            halved = durations.astype(np.float64)
-            if stage in self.rows:
-                halved[view(self.rows[stage])] = view(self.halved_ns[stage])
-            after = per_request(halved)
-            if after is not None:
-                p50, p95 = after.p50 / before.p50 - 1, after.p95 / before.p95 - 1
-                found.append(WhatIf(f"{stage} x{HALF}", p50, p95))
-        return tuple(sorted(found, key=lambda item: item.request_p50_change_ratio))
+        found: list[WhatIf] = []
+        for kind in (HALVED, REMOVED, PARALLEL):
+            gains = []
+            for change in ((stage, kind) for stage in stages):
+                changed = durations.astype(np.float64)
+                if change in self.rows:
+                    changed[view(self.rows[change])] = view(self.changed_ns[change])
+                if kind == PARALLEL and (changed == durations).all():
+                    continue
+                if (after := per_request(changed)) is not None:
+                    p50, p95 = after.p50 / before.p50 - 1, after.p95 / before.p95 - 1
+                    gains.append(WhatIf(" ".join(change), p50, p95))
+            found += sorted(gains, key=lambda item: item.request_p50_change_ratio)
+        return tuple(found)
+
+
+def _changed(timeline: Timeline, later: Callable[..., Any]) -> Iterator[tuple[Change, Any]]:
+    """Yield what can be changed of a request, and how long it takes then."""
+    nodes = range(len(timeline.children))
+    for stage in _work(timeline):
+        yield (stage, HALVED), replay_ns(timeline, {stage: HALF}, later)
+        yield (stage, REMOVED), replay_ns(timeline, {stage: 0.0}, later)
+        if any(_joined(timeline, node, stage) for node in nodes if len(timeline.children[node]) > 1):
+            yield (stage, PARALLEL), replay_ns(timeline, {}, later, stage)
 
 
 def _work(timeline: Timeline) -> list[str]:

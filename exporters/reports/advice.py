@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from hotspan.analysis.shares import Shares
+from hotspan.analysis.what_if import HALVED, PARALLEL
 from hotspan.exporters.reports import figures, palette
 from hotspan.exporters.reports.screen import hanging
 from hotspan.exporters.reports.widths import pack
@@ -26,7 +27,11 @@ _AGAINST: Final = "against"  # the figure that speaks against a finding
 _MOST_CHANGES: Final = 5
 _SEEN_RATIO: Final = 0.0005  # what is printed as 0.1 %
 _CHANGE_CELLS: Final = 36
-_HALVED: Final = " x0.5"  # what the heading says
+# The changes that are printed: a stage that is gone would say little that its half does not.
+_HEADINGS: Final = {
+    HALVED: "If one stage took half the time",
+    PARALLEL: "If one stage's calls ran at once",
+}
 _STYLES: Final = {
     "info": "bold",
     "warning": f"bold {palette.WARNING}",
@@ -37,24 +42,23 @@ _NS_OF: Final = {"_ns": 1.0, "_us": 1e3, "_ms": 1e6, "_s": 1e9}
 
 def advice(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
     """Yield the heading, every finding in the order of the report, and the estimates of single changes."""
-    if not report.findings and not _telling(report):
-        return
     if report.findings:
         yield ""
         yield Text("What would help", "bold")
     shares = Shares(report)
     for number, finding in enumerate(report.findings, start=1):
         yield _finding(number, finding, shares, screen)
-    if _telling(report):
-        yield from _changes(report, screen, marks)
+    for heading, rows in changes(report, marks):
+        yield from _changes(heading, rows, screen)
 
 
-def _telling(report: Report) -> Sequence[WhatIf]:
-    """Return the changes that would be seen in the printed figures."""
+def _telling(report: Report, kind: str) -> Sequence[WhatIf]:
+    """Return the changes of a kind that would be seen in the printed figures."""
     telling = [
         change
         for change in report.what_if
-        if max(abs(change.request_p50_change_ratio), abs(change.request_p95_change_ratio)) >= _SEEN_RATIO
+        if change.change.endswith(f" {kind}")
+        and max(abs(change.request_p50_change_ratio), abs(change.request_p95_change_ratio)) >= _SEEN_RATIO
     ]
     return telling[:_MOST_CHANGES]
 
@@ -98,24 +102,27 @@ def _words(name: str) -> str:
     return name.removeprefix("n_").replace("_", " ")
 
 
-def changes(report: Report, marks: Marks) -> list[tuple[str, str, str]]:
-    """Return the changes that would be seen: a stage that took half its time, and what requests gained."""
-    return [
-        (
-            change.change.removesuffix(_HALVED),
-            _change(change.request_p50_change_ratio, marks),
-            _change(change.request_p95_change_ratio, marks),
-        )
-        for change in _telling(report)
-    ]
+def changes(report: Report, marks: Marks) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Yield the changes that would be seen, by kind: a heading; a stage, and what requests gained."""
+    for kind, heading in _HEADINGS.items():
+        rows = [
+            (
+                change.change.removesuffix(f" {kind}"),
+                _change(change.request_p50_change_ratio, marks),
+                _change(change.request_p95_change_ratio, marks),
+            )
+            for change in _telling(report, kind)
+        ]
+        if rows:
+            yield heading, rows
 
 
-def _changes(report: Report, screen: Screen, marks: Marks) -> Iterator[RenderableType]:
-    stages, p50s, p95s = zip(*changes(report, marks), strict=True)
+def _changes(heading: str, rows: Sequence[tuple[str, str, str]], screen: Screen) -> Iterator[RenderableType]:
+    stages, p50s, p95s = zip(*rows, strict=True)
     names = [screen.name(stage, _CHANGE_CELLS) for stage in stages]
     width = max(map(cell_len, names))
     yield ""
-    yield Text("If one stage took half the time", "bold")
+    yield Text(heading, "bold")
     for name, p50, p95 in zip(names, _right(p50s), _right(p95s), strict=True):
         padded = name + " " * (width - cell_len(name))
         parts = [padded, f"request p50 {p50}", f"p95 {p95}"]

@@ -109,11 +109,11 @@ def _advice(report: Report, marks: Marks) -> Iterator[list[str]]:
                 f"   → {_text(finding.next_step)}",
             )
         ]
-    if changes := advice.changes(report, marks):
+    for heading, rows in advice.changes(report, marks):
         lines = (
-            f"- {_text(stage)}: request p50 {p50.strip()}, p95 {p95.strip()}" for stage, p50, p95 in changes
+            f"- {_text(stage)}: request p50 {p50.strip()}, p95 {p95.strip()}" for stage, p50, p95 in rows
         )
-        yield ["**If one stage took half the time**", "", *lines]
+        yield [f"**{heading}**", "", *lines]
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from hotspan.analysis.critical_path import critical_path
 from hotspan.analysis.form_batch import FormBatch
 from hotspan.analysis.forms import form_of
 from hotspan.analysis.patterns.overlaps import overlapped_by_all, overlapped_ns
-from hotspan.analysis.what_if import Halvings, timeline_of
+from hotspan.analysis.what_if import Replays, timeline_of
 from hotspan.tracer import semconv
 from hotspan.tracer.record import SpanRecord
 
@@ -74,7 +74,7 @@ def test_one_walk_finds_every_critical_path(batch):
 def test_one_replay_halves_every_stage(batch):
     """To the last bit: the same operations, on columns."""
     for traces in module.alike(batch, batch.overlapping):
-        together, one_by_one = Halvings(), Halvings()
+        together, one_by_one = Replays(), Replays()
         together.add_all(traces.timeline())
         for tree in trees_of(traces, batch):
             one_by_one.add(timeline_of(tree, batch.form.calls, 0))

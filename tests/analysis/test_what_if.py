@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hotspan.analysis.calls import calls_of
 from hotspan.analysis.repair import repair
-from hotspan.analysis.what_if import Halvings, replay_ns, timeline_of
+from hotspan.analysis.what_if import Replays, replay_ns, timeline_of
 from hotspan.tracer.testing import build_trace
 
 # A program is a stage that works alone, or parts one after the other, or parts at once; each part is a span.
@@ -53,10 +55,10 @@ class _Run:
 
 
 def _halved(timelines, stages):
-    halvings = Halvings()
+    replays = Replays()
     for timeline in timelines:
-        halvings.add(timeline)
-    return halvings.result(stages)
+        replays.add(timeline)
+    return replays.result(stages)
 
 
 def _timeline(trace):
@@ -71,6 +73,43 @@ def test_the_replay_of_a_program_is_what_the_program_really_takes(program, stage
     before, really = _Run(program, {}), _Run(program, {stage: factor})
 
     assert replay_ns(_timeline(before.trace), {stage: factor}) == really.end
+
+
+def _took(program, stage):
+    """How long a program takes in which a stage's parts, where they follow each other, run at once."""
+    kind, rest = program
+    if isinstance(rest, int):
+        return rest
+    if kind == "parallel":
+        return max(_took(part, stage) for part in rest)
+    rows = itertools.groupby(rest, lambda part: part[0] == stage)
+    return sum((max if is_row else sum)(_took(part, stage) for part in row) for is_row, row in rows)
+
+
+@given(programs, st.sampled_from(["retrieval", "rerank", "generation"]))
+def test_the_replay_of_calls_at_once_is_what_the_program_really_takes(program, stage):
+    """Also beside other parts, and where what follows waited for the last of them."""
+    timeline = _timeline(_Run(program, {}).trace)
+
+    assert replay_ns(timeline, {}, at_once=stage) == _took(program, stage)
+
+
+def test_parts_of_one_call_stay_in_their_order():
+    """A tool's own spans are one call: only calls run at once; the pauses between them are gone, too."""
+    #  request  |-----------------------------------|
+    #  tool a    |--------|      b |-------|
+    #  inside     |--||--|
+    trace = build_trace(
+        ("request", 0, 100),
+        ("a", 5, 35, "request"),
+        ("connect", 6, 10, "a"),
+        ("read", 10, 30, "a"),
+        ("b", 45, 65, "request"),
+        stages={"request": "request", "a": "tool", "b": "tool"},
+    )
+
+    assert replay_ns(_timeline(trace), {}, at_once="tool") == 5 + 30 + 35
+    assert replay_ns(_timeline(trace), {}, at_once="retrieval") == 100
 
 
 def test_a_stage_beside_a_longer_one_gains_nothing():
@@ -94,12 +133,16 @@ def test_a_stage_beside_a_longer_one_gains_nothing():
 
     found = _halved([_timeline(trace)], ["embedding", "retrieval", "generation"])
 
-    changes = {item.change: item.request_p50_change_ratio for item in found}
-    # Retrieval at 50 leaves embedding, 60, to wait for.
-    assert changes == pytest.approx(
-        {"generation x0.5": -1 / 3, "retrieval x0.5": -40 / 300, "embedding x0.5": 0}
-    )
-    assert found[0].change == "generation x0.5"
+    changes = [(item.change, item.request_p50_change_ratio) for item in found]
+    # Retrieval at 50, or gone, leaves embedding, 60, to wait for.
+    assert changes == [
+        ("generation x0.5", pytest.approx(-1 / 3)),
+        ("retrieval x0.5", pytest.approx(-40 / 300)),
+        ("embedding x0.5", 0),
+        ("generation removed", pytest.approx(-2 / 3)),
+        ("retrieval removed", pytest.approx(-40 / 300)),
+        ("embedding removed", 0),
+    ]
 
 
 def test_pauses_stay():

@@ -74,6 +74,30 @@ def nested(delays):
     asyncio.run(ask())
 
 
+def fan_out(delays, *, at_once=False):
+    """Three searches, one after the other or at once, between the embedding and the answer."""
+
+    async def search(delay):
+        async with hotspan.retrieval("search"):
+            await asyncio.sleep(delay)
+
+    async def ask():
+        searches = [search(delays[stage]) for stage in ("retrieval", "rerank", "tool")]
+        with hotspan.request("ask"):
+            with hotspan.embedding():
+                await asyncio.sleep(delays["embedding"])
+            if at_once:
+                await asyncio.gather(*searches)
+            else:
+                for one in searches:
+                    await one
+            with hotspan.generation():
+                await asyncio.sleep(delays["generation"])
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("factor", [pytest.param(0.5, id="half"), pytest.param(0, id="gone")])
 @pytest.mark.parametrize(
     ("program", "stage"),
     [
@@ -86,33 +110,45 @@ def nested(delays):
         pytest.param(nested, "retrieval", id="inside-tools-at-once"),
     ],
 )
-def test_the_estimate_is_what_the_changed_program_takes(program, stage):
-    """Half the delay of a stage, in the estimate and in the program: the same request, to 5 %.
+def test_the_estimate_is_what_the_changed_program_takes(program, stage, factor):
+    """Half the delay of a stage, or none, in the estimate and in the program: the same request, to 5 %."""
+    changed = DELAYS | {stage: DELAYS[stage] * factor}
+    kind = "x0.5" if factor else "removed"
+
+    assert_close(lambda: program(DELAYS), lambda: program(changed), f"{stage} {kind}")
+
+
+def test_calls_at_once_take_what_is_estimated():
+    """Searches that follow each other, and a program that asks them at once: the same request, to 5 %."""
+    assert_close(lambda: fan_out(DELAYS), lambda: fan_out(DELAYS, at_once=True), "retrieval in parallel")
+
+
+def assert_close(program, changed, change):
+    """Hold the estimate of a change against the program that has it.
 
     A machine that is busy for a moment spoils one round; the program is measured again, at most twice.
     """
     for _ in range(ROUNDS):
-        estimated, really = measured(program, stage)
+        estimated, really = measured(program, changed, change)
         if estimated == pytest.approx(really, abs=CLOSE):
             break
     assert estimated == pytest.approx(really, abs=CLOSE)
 
 
-def measured(program, stage):
-    """What half the delay of a stage is said to change, and what it changes: shares of the request."""
-    changed = DELAYS | {stage: DELAYS[stage] / 2}
+def measured(program, changed, change):
+    """What a change is said to do to a program, and what it does: shares of the request."""
     with capture() as captured:
         for _ in range(N):
-            program(DELAYS)
-            program(changed)
+            program()
+            changed()
     ordered = sorted(traces_of(captured), key=lambda trace: min(span.start_ns for span in trace.spans))
     before, after = ordered[::2], ordered[1::2]
 
-    estimated = {change.change: change.request_p50_change_ratio for change in analyse(before).what_if}
+    estimated = {found.change: found.request_p50_change_ratio for found in analyse(before).what_if}
     really = median_ns(after) / median_ns(before) - 1
 
     # A stage that no request waited for is not in the list: there is nothing to gain.
-    return estimated.get(f"{stage} x0.5", 0.0), really
+    return estimated.get(change, 0.0), really
 
 
 def median_ns(traces):

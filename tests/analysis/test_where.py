@@ -143,7 +143,7 @@ def test_what_was_not_selected_still_tells_what_others_are():
     assert report.selection.other_ratio == pytest.approx(0.5)
     assert report.unattributed.critical_path_ratio == pytest.approx(0.1)
     assert report.generation.n_calls == 0
-    assert [item.change for item in report.what_if] == ["tool x0.5"]
+    assert [item.change for item in report.what_if] == ["tool x0.5", "tool removed"]
 
 
 def test_an_agent_that_was_not_selected_is_no_call_of_the_agents_row():

@@ -105,6 +105,22 @@ def test_estimates_of_single_changes_have_a_heading_and_columns(full_report):
     ]
 
 
+def test_calls_at_once_have_a_heading_of_their_own(full_report):
+    """A stage that is gone is in the JSON alone; what changes no printed figure is in no block."""
+    changes = (
+        WhatIf("rerank removed", -0.3, -0.3),
+        WhatIf("retrieval in parallel", -0.2, -0.1),
+        WhatIf("tool in parallel", 0.0, -0.0001),
+    )
+    text = render(dataclasses.replace(full_report, findings=(), what_if=changes), Screen())
+    after = text.split("\n\nIf one stage's calls ran at once\n")[1]
+    assert after.split("\n\n")[0].splitlines() == [
+        "  retrieval   request p50 ~20.0 % shorter   p95 ~10.0 % shorter",
+    ]
+    assert "half the time" not in text
+    assert "removed" not in text
+
+
 def test_printed_shares_add_up_to_100(full_report):
     """Stages and unattributed add up to 100.0 % as printed, phases to their stage."""
     rows = re.findall(
