@@ -29,7 +29,7 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
     """
     seen = read if isinstance(read, ReadEvidence) else ReadEvidence()
     repairs = collector.repairs
-    ratio = min((ratio for ratio, _ in collector.writers.weighted(semconv.SAMPLE_RATIO)), default=None)
+    ratio = _sample_ratio(collector)
     per_span = _weighted(collector, semconv.OVERHEAD_NS)
     per_chunk = _weighted(collector, semconv.CHUNK_OVERHEAD_NS)
     return Evidence(
@@ -56,6 +56,7 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         n_engine_clipped=_n_flagged(collector, CLIPPED),
         is_sampled=(ratio is not None and ratio < 1) or collector.weights.is_sampled,
         sample_ratio=ratio,
+        is_sample_ratio_estimated=collector.weights.is_sampled and collector.weights.is_weighted,
         overhead_per_span_ns=per_span,
         overhead_per_chunk_ns=per_chunk,
         overhead_ratio=_overhead_ratio(collector, per_span, per_chunk),
@@ -64,6 +65,13 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         models=tuple(sorted(collector.calls.models.known())),
         warnings=tuple([*seen.warnings, *collector.warnings, *_warnings(collector, seen)][:_MAX_WARNINGS]),
     )
+
+
+def _sample_ratio(collector: Collector) -> float | None:
+    """Return the share of the requests that was traced; where no request says it, as the writers do."""
+    if collector.weights.is_sampled:
+        return collector.weights.recorded_ratio
+    return min((ratio for ratio, _ in collector.writers.weighted(semconv.SAMPLE_RATIO)), default=None)
 
 
 def _weighted(collector: Collector, key: str) -> float | None:

@@ -67,7 +67,8 @@ class Evidence:
     n_engine_joined: int = 0  # of these, joined to the call they belong to
     n_engine_clipped: int = 0  # of these, with an account longer than the client's own measure: cut to it
     is_sampled: bool = False
-    sample_ratio: float | None = None  # smallest share of requests that a writer says it traced
+    sample_ratio: float | None = None  # share of the requests that was traced; None: nobody says
+    is_sample_ratio_estimated: bool = False  # chosen at several ratios: from what each stands for
     overhead_per_span_ns: float | None = None  # the writer's own measure of one span, on the traced thread
     overhead_per_chunk_ns: float | None = None  # the same of one item of a traced stream
     overhead_ratio: float | None = None  # these times the spans and the chunks, over the time of the requests
@@ -102,6 +103,7 @@ class Evidence:
             "engine_spans_clipped": self.n_engine_clipped,
             "sampled": self.is_sampled,
             "sample_ratio": self.sample_ratio,
+            "sample_ratio_estimated": self.is_sample_ratio_estimated,
             "overhead": {
                 "per_span_us": _us(self.overhead_per_span_ns),
                 "per_chunk_us": _us(self.overhead_per_chunk_ns),

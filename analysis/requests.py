@@ -109,6 +109,13 @@ class RequestWeights:
         return self._n_chosen > 0 or any(weight > _UNKNOWN for weight in self._weights)
 
     @property
+    def recorded_ratio(self) -> float | None:
+        """The share of all requests that was recorded; `None` where it cannot be told."""
+        whole = sum(weight * counts.total() for weight, counts in self._weights.items())
+        recorded = sum(counts.total() for counts in self._weights.values())
+        return recorded / whole if whole and not self._n_chosen else None
+
+    @property
     def error_ratio(self) -> float | None:
         """The share of requests that failed; `None` where it cannot be told."""
         whole = sum(weight * counts.total() for weight, counts in self._weights.items())

@@ -182,7 +182,8 @@ def _incomplete(evidence: Evidence) -> Iterator[str]:
         yield f"{counted(n, 'invalid span')} (impossible id or time): counted, in no percentile"
     if evidence.is_sampled:
         ratio = evidence.sample_ratio
-        share = "a part" if ratio is None else figures.percent(ratio)
+        about = "about " if evidence.is_sample_ratio_estimated else ""
+        share = "a part" if ratio is None else about + figures.percent(ratio)
         yield f"sampled: {share} of the requests were traced, counts below are of those"
 
 

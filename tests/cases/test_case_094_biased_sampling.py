@@ -69,6 +69,33 @@ def test_even_sampling_needs_no_weights():
     report = analyse(kept({"SampleRate": 20}, {"SampleRate": 20}))
 
     assert (report.request.error_ratio, report.request.is_weighted) == (0.5, False)
+    assert (report.evidence.sample_ratio, report.evidence.is_sample_ratio_estimated) == (0.05, False)
+
+
+def written(trace, ratio):
+    """The trace as a program wrote it that traces such a part of its requests."""
+    resource = Resource({semconv.SAMPLE_RATIO: ratio})
+    return Trace(trace.trace_id, [span._replace(resource=resource) for span in trace.spans])
+
+
+def test_runs_of_several_ratios_are_a_part_by_what_their_requests_stand_for():
+    """Ten requests that stand for 10 each, and a hundred that stand for themselves: 110 of about 200."""
+    tenth = [written(request(k, 100, answer(0, 100)), 0.1) for k in range(10)]
+    whole = [written(request(k, 100, answer(0, 100)), 1.0) for k in range(10, 110)]
+
+    report = analyse([*tenth, *whole])
+    evidence = report.to_dict()["evidence"]
+
+    assert evidence["sample_ratio"] == pytest.approx(110 / 200)
+    assert (evidence["sampled"], evidence["sample_ratio_estimated"]) == (True, True)
+    assert "sampled: about 55.0 % of the requests were traced" in console.render(report, Screen(width=250))
+
+
+def test_one_ratio_is_said_as_it_is():
+    """No estimate: the writer says it."""
+    report = analyse([written(request(k, 100, answer(0, 100)), 0.1) for k in range(10)])
+
+    assert "sampled: 10.0 % of the requests were traced" in console.render(report, Screen(width=250))
 
 
 @pytest.mark.parametrize(
