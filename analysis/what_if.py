@@ -194,8 +194,9 @@ class Replays:
         rows = np.arange(len(self.durations_ns), len(self.durations_ns) + len(durations)).tobytes()
         self.durations_ns.frombytes(durations.tobytes())
         for change, ns in changes:
-            for column, values in zip(self._columns(change), (rows, ns.tobytes()), strict=True):
-                column.frombytes(values)
+            where, changed = self._columns(change)
+            where.frombytes(rows)
+            changed.frombytes(ns.tobytes())
 
     def _columns(self, change: Change) -> tuple[array[int], array[float]]:
         if change not in self.rows:
