@@ -125,9 +125,14 @@ def prompt_growth(report: Report) -> Iterator[Finding]:
         {
             "first_prompt_tokens_p50": growth.first_tokens_p50,
             "last_prompt_tokens_p50": growth.last_tokens_p50,
-            "agent_runs": growth.n_runs,
             "prompt_resent_ratio": found.prompt_tokens_resent_ratio,
-            "against": {"cached_prompt_ratio": cached, "reading_of_request_ratio": reading},
+            "against": {
+                "cached_prompt_ratio": cached,
+                "reading_of_request_ratio": reading,
+                # 1: whatever it reads, a call takes as long.
+                "longer_prompts_call_time_factor": growth.long_prompts_time_ratio,
+                "agent_runs": growth.n_runs,
+            },
         },
         "Keep tool results short or summarise them, and leave the prompt's beginning as it is: a prefix "
         "cache answers what has not changed.",

@@ -21,6 +21,7 @@ def calls_failed(report: Report) -> Iterator[Finding]:
     n_bad = generation.status.get("error", 0)
     if n_bad:
         ratio = n_bad / generation.n_calls
+        reasons = _most(report.patterns.failures)
         yield Finding(
             "model-calls-failed",
             "warning",
@@ -28,7 +29,8 @@ def calls_failed(report: Report) -> Iterator[Finding]:
             {
                 "error": n_bad,
                 "failed_ratio": ratio,
-                **{f"attempts_with_{reason}": n for reason, n in _most(report.patterns.refusals)},
+                **{f"failed_calls_with_{reason}": n for reason, n in reasons},
+                "failed_calls_otherwise": n_bad - sum(n for _, n in reasons) or None,
                 "against": {"ok": generation.status.get("ok", 0)},
             },
             "Read the server's log at the time of these calls, and its limits on prompt and answer.",

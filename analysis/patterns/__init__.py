@@ -51,6 +51,8 @@ class PromptGrowth:
     first_tokens_p50: float  # prompt of a run's first call
     last_tokens_p50: float  # of its last
     growth_p50: float  # last over first
+    # Mean duration of the agents' calls with more prompt tokens than their mean, over that of the others.
+    long_prompts_time_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,18 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenTime:
+    """Time per output token after the first, of the successful calls of which it is known.
+
+    The client's TPOT; where that is not known, what the engine says that it decoded over these tokens.
+    """
+
+    p50_ns: float
+    n_calls: int
+    n_by_engine: int  # of these, the engine's
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeLoad:
     """The third of the calls with the fewest others beside them against the third with the most.
 
@@ -79,9 +93,10 @@ class DecodeLoad:
     model: str
     low_concurrency: float  # median of the third
     high_concurrency: float
-    low_tpot_ns: float  # median of the third
-    high_tpot_ns: float
-    rank_correlation: float  # Spearman's, of concurrency and TPOT over all the calls
+    low_token_ns: float  # median time per token of the third, as in `TokenTime`
+    high_token_ns: float
+    rank_correlation: float  # Spearman's, of concurrency and time per token over all the calls
+    n_by_engine: int = 0  # of the calls, those whose time per token the engine says
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +120,10 @@ class Patterns:
     repeats: tuple[Repeat, ...] = ()  # most time first
     growth: PromptGrowth | None = None
     asking: Asking | None = None
+    token_time: TokenTime | None = None
     decode_load: DecodeLoad | None = None
     stalls: tuple[Stall, ...] = ()
     refusals: Mapping[str, int] = field(default_factory=dict)  # why model calls' attempts failed -> number
+    failures: Mapping[str, int] = field(default_factory=dict)  # why model calls failed in the end -> calls
     retried: Mapping[str, int] = field(default_factory=dict)  # of these, those tried again
     overlapped_ns: int = 0  # unattributed time in which a call of the request ran

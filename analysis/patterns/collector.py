@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from hotspan.analysis.patterns import Patterns
 from hotspan.analysis.patterns.asking import asking
-from hotspan.analysis.patterns.decode_load import decode_load
+from hotspan.analysis.patterns.decode_load import decode_load, token_time
 from hotspan.analysis.patterns.growth import prompt_growth
 from hotspan.analysis.patterns.overlaps import overlapped_by_all, overlapped_ns
 from hotspan.analysis.patterns.path import OnPath
-from hotspan.analysis.patterns.refusals import refusals_of
+from hotspan.analysis.patterns.refusals import failure_of, refusals_of
 from hotspan.analysis.patterns.repeats import RepeatCollector
 from hotspan.analysis.patterns.runs import RunCollector
 from hotspan.analysis.patterns.stalls import StallCollector
@@ -38,6 +38,7 @@ class PatternCollector:
     _repeats: RepeatCollector = field(default_factory=RepeatCollector)
     _stalls: StallCollector = field(default_factory=StallCollector)
     _refusals: Counter[str] = field(default_factory=Counter)
+    _failures: Counter[str] = field(default_factory=Counter)
     _retried: Counter[str] = field(default_factory=Counter)
     _overlapped_ns: int = 0
 
@@ -45,6 +46,8 @@ class PatternCollector:
         """Take in one model call, in a request or not."""
         reasons = list(refusals_of(call))
         self._refusals.update(reasons)
+        if failure := failure_of(call):
+            self._failures[failure] += 1
         self._retried.update(reasons[: call.n_attempts - 1])  # the last attempt was not tried again
 
     def add(self, tree: Tree, calls: Calls, below: Sequence[int], segments: Sequence[Segment]) -> None:
@@ -77,11 +80,13 @@ class PatternCollector:
         return Patterns(
             runs=self._runs.result(),
             repeats=self._repeats.result(),
-            growth=prompt_growth(requests),
+            growth=prompt_growth(requests, calls),
             asking=asking(requests, rows),
+            token_time=token_time(calls),
             decode_load=decode_load(calls),
             stalls=self._stalls.result(),
             refusals=dict(self._refusals),
+            failures=dict(self._failures),
             retried=dict(self._retried),
             overlapped_ns=self._overlapped_ns,
         )

@@ -36,6 +36,16 @@ def refusals_of(call: ModelCall) -> Iterator[str]:
                 yield reason
 
 
+def failure_of(call: ModelCall) -> str | None:
+    """Return why a call failed in the end, in the words of `refusals_of`; `None` for one that did not."""
+    if call.outcome != "error":
+        return None
+    spans = [call.last] if call.is_one_span else [call.last, call.span]
+    accounts = [s.attributes for s in spans if may_refuse(s, s.attributes.get(semconv.HTTP_STATUS))]
+    reasons = (_status(account.get(semconv.HTTP_STATUS)) or _error(account) for account in accounts)
+    return next((reason for reason in reasons if reason), None)
+
+
 def may_refuse(span: SpanRecord, status: object) -> bool:
     """Return whether a call's span may tell of an attempt that failed; `status` is its HTTP status."""
     return bool(span.events) or span.status == "error" or _status(status) is not None

@@ -73,3 +73,33 @@ def test_only_attempts_after_which_another_came_were_retried():
     assert report.patterns.retried == {"429": 1}
     (finding,) = (one for one in report.findings if one.id == "retries")
     assert [key for key in finding.evidence if key.startswith("attempts_with")] == ["attempts_with_429"]
+
+
+def test_a_failed_call_has_one_reason_however_many_attempts_it_made():
+    """Attempts of calls that succeeded in the end, or broke off, are no failures of calls."""
+    exhausted = answer(
+        0,
+        9,
+        status="error",
+        attributes={semconv.ATTEMPTS: 2, semconv.HTTP_STATUS: 500},
+        events=(failed(**{semconv.HTTP_STATUS: 429}), failed(**{semconv.HTTP_STATUS: 500})),
+    )
+    broken = answer(
+        0,
+        9,
+        status="error",
+        attributes={semconv.ERROR_TYPE: "StreamError", semconv.OUTCOME: semconv.TRUNCATED},
+    )
+    mended = answer(0, 9, attributes={semconv.ATTEMPTS: 2}, events=(failed(**{semconv.HTTP_STATUS: 503}),))
+    silent = answer(0, 9, status="error")
+    report = analyse(
+        [request(k, 10, call) for k, call in enumerate((exhausted, broken, mended, silent), start=1)]
+    )
+    (finding,) = (one for one in report.findings if one.id == "model-calls-failed")
+
+    assert report.patterns.failures == {"500": 1}
+    assert finding.evidence["error"] == 2
+    assert {key: n for key, n in finding.evidence.items() if key.startswith("failed_calls")} == {
+        "failed_calls_with_500": 1,
+        "failed_calls_otherwise": 1,
+    }
