@@ -1,4 +1,4 @@
-"""Whether a token takes longer when more model calls run at once."""
+"""How long a token takes, and whether it takes longer when more model calls run at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hotspan.analysis.patterns import DecodeLoad
+from hotspan.analysis.generation import MIN_TOKENS
+from hotspan.analysis.patterns import DecodeLoad, TokenTime
 from hotspan.analysis.percentiles import median
 
 if TYPE_CHECKING:
@@ -16,6 +17,23 @@ _MIN_CALLS: Final = 20  # with a time per token, for two groups of a third
 _GROUPS: Final = 3
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def token_time(table: CallTable) -> TokenTime | None:
+    """Return the time per token; `None` where it is known of no call."""
+    times, by_engine = _token_times(table.succeeded())
+    is_known = ~np.isnan(times)
+    if not is_known.any():
+        return None
+    return TokenTime(median(times[is_known]), int(is_known.sum()), int(by_engine.sum()))
+
+
+def _token_times(calls: Picked) -> tuple[Floats, Bools]:
+    """Return the time per token of each call, NaN where it is not known, and whether the engine says it."""
+    tpots, decoded, n_tokens = calls["tpot"], calls["decode_ns"], calls["output"]
+    by_engine = np.isnan(tpots) & (decoded > 0) & (n_tokens >= MIN_TOKENS)
+    return np.where(by_engine, decoded / np.maximum(n_tokens - 1, 1), tpots), by_engine
 
 
 def decode_load(table: CallTable) -> DecodeLoad | None:
@@ -28,10 +46,11 @@ def decode_load(table: CallTable) -> DecodeLoad | None:
     found, timed = (
         calls.those(calls["model"] == models[most]) for calls in (table.every(), table.succeeded())
     )
-    timed = timed.those(~np.isnan(timed["tpot"]))
+    times, by_engine = _token_times(timed)
+    timed, times = timed.those(~np.isnan(times)), times[~np.isnan(times)]
     if len(timed) < _MIN_CALLS:
         return None
-    concurrency, tpots = _mean_in_flight(found, timed), timed["tpot"]
+    concurrency = _mean_in_flight(found, timed)
     order = np.argsort(concurrency, kind="stable")
     low, high = order[: len(order) // _GROUPS], order[-(len(order) // _GROUPS) :]
     return DecodeLoad(
@@ -39,9 +58,10 @@ def decode_load(table: CallTable) -> DecodeLoad | None:
         model=table.models.known()[models[most]] if models[most] >= 0 else "",
         low_concurrency=median(concurrency[low]),
         high_concurrency=median(concurrency[high]),
-        low_tpot_ns=median(tpots[low]),
-        high_tpot_ns=median(tpots[high]),
-        rank_correlation=_rank_correlation(concurrency, tpots),
+        low_token_ns=median(times[low]),
+        high_token_ns=median(times[high]),
+        rank_correlation=_rank_correlation(concurrency, times),
+        n_by_engine=int(by_engine.sum()),
     )
 
 
