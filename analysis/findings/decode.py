@@ -9,12 +9,12 @@ from hotspan.analysis.findings.figures import (
     WORTHWHILE,
     mean_call_ns,
     milliseconds,
+    open_ended,
     phase_ns,
     phase_share,
     printed,
 )
 from hotspan.analysis.model import Finding, Report
-from hotspan.analysis.phases import TO_THE_END
 from hotspan.analysis.words import significant
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def decode_dominates(report: Report) -> Iterator[Finding]:
     """Say that the length of the answers decides."""
     decode, share = phase_ns(report, "decode"), phase_share(report, "decode") or 0.0
     if share > MUCH and not _is_slow(report):
-        what = "between the first token and the end of the call" if _open_ended(report) else "decoding"
+        what = "between the first token and the end of the call" if open_ended(report) else "decoding"
         yield Finding(
             "decode-dominates",
             "info",
@@ -41,7 +41,7 @@ def decode_dominates(report: Report) -> Iterator[Finding]:
                 "mean_output_tokens_per_call": _output_per_call(report),
                 "against": {
                     "mean_rest_of_call_ms": milliseconds(mean_call_ns(report) - decode),
-                    **_open_ended(report),
+                    **open_ended(report),
                 },
             },
             "Ask for shorter answers (max_tokens, the prompt), a faster model, or speculative decoding.",
@@ -65,7 +65,7 @@ def tpot_high(report: Report) -> Iterator[Finding]:
                     "mean_consumer_hold_ms": milliseconds(report.generation.phases_ns.get("consumer_hold")),
                     "calls_with_time_per_token": token.n_calls,
                     **_by_engine(token.n_by_engine),
-                    **_open_ended(report),
+                    **open_ended(report),
                 },
             },
             "Decoding is bound by memory: a smaller or quantised model, speculative decoding, or more GPUs "
@@ -84,12 +84,6 @@ def _is_slow(report: Report) -> bool:
 def _by_engine(n_calls: int) -> dict[str, int]:
     """Return of how many calls the engine says the time per token, if of any: the client's is not known."""
     return {"of_these_by_the_engine": n_calls} if n_calls else {}
-
-
-def _open_ended(report: Report) -> dict[str, int]:
-    """Return of how many calls decoding is until their end, if of any: their last token is not known."""
-    n_calls = report.generation.phase_sources.get("decode", {}).get(TO_THE_END, 0)
-    return {"calls_without_a_last_token": n_calls} if n_calls else {}
 
 
 def slowed_by_concurrency(report: Report) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.phases import TO_THE_END
 from hotspan.analysis.shares import Shares
 from hotspan.tracer import semconv
 
@@ -52,6 +53,12 @@ def phase_ns(report: Report, name: str) -> float:
 def phase_ms(report: Report, name: str) -> float | None:
     """Return a phase's mean per model call, in milliseconds; `None` where it was not measured, to print."""
     return milliseconds(report.generation.phases_ns.get(name))
+
+
+def open_ended(report: Report) -> dict[str, int]:
+    """Return of how many calls `decode` is until their end, if of any: their last token is not known."""
+    n_calls = report.generation.phase_sources.get("decode", {}).get(TO_THE_END, 0)
+    return {"calls_without_a_last_token": n_calls} if n_calls else {}
 
 
 def mean_call_ns(report: Report) -> float:

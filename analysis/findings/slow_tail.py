@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hotspan.analysis.findings.figures import MIN_TAIL, MUCH, milliseconds
+from hotspan.analysis.findings.figures import MIN_TAIL, MUCH, milliseconds, open_ended
 from hotspan.analysis.model import Finding, Report
 from hotspan.analysis.tail import NO_STAGE, UNATTRIBUTED
 from hotspan.analysis.words import percent, significant
@@ -51,6 +51,7 @@ def slow_tail(report: Report) -> Iterator[Finding]:
                     f"{factor.name}_factor": _factor(factor.slow_mean, factor.all_mean)
                     for factor in tail.factors
                 },
+                **(open_ended(report) if part.phase == "decode" else {}),
             },
         },
         _NEXT.get(part.phase or "", "Look at one of them: hotspan show FILE, or --percentile 97."),
