@@ -4,7 +4,8 @@
     condition = ["request."] field operator value { "|" value }
     field     = stage | name | outcome | duration | service | the key of an attribute
     operator  = "=" | "!=" | "~" (contains) | "!~" | ">" | ">=" | "<" | "<="
-    value     = a word, a text in quotes, a number; for `duration` a number with its unit (ns us ms s min h)
+    value     = a word, which is the text or the JSON value that it spells; a list as JSON; a text in quotes;
+                for `duration` a number with its unit (ns us ms s min h)
 
 Source: docs/definitions.md#a-part-of-a-run.
 """
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.classify import OUTCOMES, outcome_of
+from hotspan.analysis.spelling import BARE, Word, is_number, json_end, number_of, quoted, spelt
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError
 
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 
     from hotspan.tracer.record import AttributeValue, SpanRecord
 
-_REQUEST: Final = "request."
+FIELDS: Final = ("stage", "name", "outcome", "duration", "service")
+REQUEST: Final = "request."
 _UNITS_NS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -35,17 +39,21 @@ _UNITS_NS: Final = {
     "min": 60 * 10**9,
     "h": 3600 * 10**9,
 }
-_ORDERINGS: Final[dict[str, Callable[[float, float], bool]]] = {
+ORDERINGS: Final[dict[str, Callable[[int | float, int | float | Decimal], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
     "<": operator.lt,
     "<=": operator.le,
 }
-_VALUE: Final = r"""(?:"[^"]*"|'[^']*'|[^\s,|"'=!~<>][^\s,|"']*)"""  # `==` is a slip, and no value
+_QUOTED: Final = re.compile(r""""(?P<double>[^"]*)"|'(?P<single>[^']*)'""")
 _COMPARED: Final = re.compile(r"""\s*(?P<field>[^\s=!~<>,"']+)\s*(?P<operator>!=|!~|>=|<=|=|~|>|<)\s*""")
-_VALUES: Final = re.compile(rf"(?P<values>{_VALUE}(?:\s*\|\s*{_VALUE})*)")
+_OR: Final = re.compile(r"\s*\|\s*")
+_END: Final = re.compile(r"\s*(?:[,|]|\band\b|$)", re.IGNORECASE)
+_SIGNS: Final = re.compile("[=!~<>]")
 _JOINT: Final = re.compile(r"\s*(?:,|\band\b)", re.IGNORECASE)
+_NEXT: Final = re.compile(_JOINT.pattern + _COMPARED.pattern, re.IGNORECASE)
 _DURATION: Final = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<unit>[a-zµ]+)")
+_NO_CONDITION: Final = "here a condition is expected."
 _HELP: Final = "Write FIELD OPERATOR VALUE, such as stage=rerank, duration>500ms or request.outcome=error."
 
 
@@ -56,7 +64,17 @@ class Condition:
     of_request: bool
     field: str
     operator: str
-    values: tuple[str, ...]
+    words: tuple[Word, ...]
+    bound: int | float | Decimal | None = None  # of an ordering; durations in nanoseconds
+
+    def __str__(self) -> str:
+        words = (quoted(word.text) if word.is_quoted else word.text for word in self.words)
+        return f"{self.label}{self.operator}{'|'.join(words)}"
+
+    @property
+    def label(self) -> str:
+        """The field as it was written."""
+        return f"{REQUEST}{self.field}" if self.of_request else self.field
 
     def holds(self, stage: str | None, spans: Sequence[SpanRecord]) -> bool:
         """Return whether a call fulfils it.
@@ -66,22 +84,23 @@ class Condition:
             spans: The call's spans, outermost first: its duration and outcome are those of the first, an
                 attribute may be on any of them, or on the process that wrote them.
         """
-        found = list(_values(self.field, stage, spans))
-        if self.operator in ("!=", "!~"):
-            return not any(self._matches(value, wanted) for value in found for wanted in self.values)
-        return any(self._matches(value, wanted) for value in found for wanted in self.values)
+        return self.holds_for(self.found(stage, spans))
 
-    def _matches(self, value: AttributeValue, wanted: str) -> bool:
-        if self.operator in _ORDERINGS:
-            number, bound = _number(value), self._bound(wanted)
-            return number is not None and _ORDERINGS[self.operator](number, bound)
+    def found(self, stage: str | None, spans: Sequence[SpanRecord]) -> Sequence[AttributeValue]:
+        """Return the values that a call has in the field."""
+        return _values(self.field, stage, spans)
+
+    def holds_for(self, found: Iterable[AttributeValue]) -> bool:
+        """Return whether it is fulfilled by what was found in the field."""
+        return any(map(self._matches, found)) != (self.operator in ("!=", "!~"))
+
+    def _matches(self, value: AttributeValue) -> bool:
+        if self.bound is not None:
+            return is_number(value) and ORDERINGS[self.operator](value, self.bound)
         if self.operator in ("~", "!~"):
-            return wanted.lower() in _text(value).lower()
-        number = _number(value)
-        return number == _as_number(wanted) if number is not None else _text(value) == wanted
-
-    def _bound(self, wanted: str) -> float:
-        return duration_ns(wanted) if self.field == "duration" else float(wanted)
+            text = spelt(value).lower()
+            return any(word.text.lower() in text for word in self.words)
+        return any(word.stands_for(value) for word in self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +138,10 @@ def parse_where(texts: Iterable[str]) -> Where:
                 break
             joint = _JOINT.match(text, position)
             if joint is None:
-                raise _unreadable(text, position, "here 'and', ',' or the end is expected.")
+                why = "here 'and', ',' or the end is expected."
+                raise _unreadable(text, position, why + _in_quotes(condition, text[position:]))
+            if text[joint.end() :].strip() and not _COMPARED.match(text, joint.end()):
+                raise _unreadable(text, joint.end(), _NO_CONDITION + _in_quotes(condition, text[position:]))
             position = joint.end()
     return Where(" and ".join(given), tuple(conditions))
 
@@ -128,48 +150,76 @@ def _condition(text: str, position: int) -> tuple[Condition, int]:
     """Return the condition that begins at a position, and where it ends."""
     compared = _COMPARED.match(text, position)
     if compared is None:
-        raise _unreadable(text, position, "here a condition is expected.")
-    field, of_request = compared["field"], compared["field"].startswith(_REQUEST)
-    if field == _REQUEST:
-        raise _unreadable(text, compared.end("field"), f"here a field is expected, behind {_REQUEST!r}.")
-    match = _VALUES.match(text, compared.end())
-    if match is None:
+        raise _unreadable(text, position, _NO_CONDITION)
+    field, of_request = compared["field"], compared["field"].startswith(REQUEST)
+    if field == REQUEST:
+        raise _unreadable(text, compared.end("field"), f"here a field is expected, behind {REQUEST!r}.")
+    words, end = _words(text, compared.end())
+    if not words:
         raise _unreadable(
             text, compared.end(), "here a value is expected, in quotes if it begins with = ! ~ < >."
         )
-    values = tuple(_unquoted(value) for value in re.findall(_VALUE, match["values"]))
-    condition = Condition(of_request, field.removeprefix(_REQUEST), compared["operator"], values)
+    name = field.removeprefix(REQUEST)
     try:
-        _check(condition)
+        bound = _checked(name, compared["operator"], words)
     except ValueError as error:
-        raise _unreadable(text, match.start(), str(error)) from None
-    return condition, match.end()
+        raise _unreadable(text, compared.end(), str(error)) from None
+    return Condition(of_request, name, compared["operator"], words, bound), end
 
 
-def _check(condition: Condition) -> None:
-    """Refuse, as ValueError, a value that the operator cannot compare with."""
-    if condition.field == "duration" and condition.operator not in _ORDERINGS:
+def _words(text: str, position: int) -> tuple[tuple[Word, ...], int]:
+    """Return the alternatives that begin at a position, and where they end."""
+    words: list[Word] = []
+    end = start = position
+    while (found := _word(text, start)) is not None:
+        word, end = found
+        words.append(word)
+        more = _OR.match(text, end)
+        if more is None:
+            break
+        start = more.end()
+    return tuple(words), end
+
+
+def _word(text: str, position: int) -> tuple[Word, int] | None:
+    if inside := _QUOTED.match(text, position):
+        return Word.in_quotes(inside["double"] or inside["single"] or ""), inside.end()
+    end = json_end(text, position)
+    if end is not None and _END.match(text, end):
+        return Word.bare(text[position:end]), end
+    bare = BARE.match(text, position)
+    return None if bare is None else (Word.bare(bare[0]), bare.end())
+
+
+def _checked(field: str, operator: str, words: Sequence[Word]) -> int | float | Decimal | None:
+    """Return the bound of an ordering; refuse, as ValueError, a value that cannot be compared with."""
+    if field == "duration" and operator not in ORDERINGS:
         msg = "a duration is compared with >, >=, < or <=."
         raise ValueError(msg)
-    if condition.field == "outcome" and condition.operator in ("=", "!="):
-        for value in condition.values:
-            if value not in OUTCOMES:
-                msg = f"{value!r} is no outcome: there are {', '.join(OUTCOMES)}."
+    if field == "outcome" and operator in ("=", "!="):
+        for word in words:
+            if word.text not in OUTCOMES:
+                msg = f"{word.text!r} is no outcome: there are {', '.join(OUTCOMES)}."
                 raise ValueError(msg)
-    if condition.operator in _ORDERINGS:
-        if len(condition.values) > 1:
-            msg = f"{condition.operator} takes one value, and no alternatives."
-            raise ValueError(msg)
-        for value in condition.values:
-            if condition.field == "duration":
-                duration_ns(value)
-            elif _as_number(value) is None:
-                msg = f"{value!r} is no number to compare with."
-                raise ValueError(msg)
+    return _bound(field, operator, words) if operator in ORDERINGS else None
 
 
-def duration_ns(text: str) -> float:
-    """Return a duration such as `1.5s` in nanoseconds.
+def _bound(field: str, operator: str, words: Sequence[Word]) -> int | float | Decimal:
+    word, *others = words
+    if others:
+        msg = f"{operator} takes one value, and no alternatives."
+        raise ValueError(msg)
+    if field == "duration":
+        return duration_ns(word.text)
+    number = number_of(word.text)
+    if number is None:
+        msg = f"{word.text!r} is no number to compare with."
+        raise ValueError(msg)
+    return number
+
+
+def duration_ns(text: str) -> Decimal:
+    """Return a duration such as `1.5s` in nanoseconds, exactly.
 
     Raises:
         ValueError: It is no number with a unit.
@@ -178,7 +228,7 @@ def duration_ns(text: str) -> float:
     if match is None or match["unit"] not in _UNITS_NS:
         msg = f"{text!r} is no duration: give a number and a unit ({', '.join(_UNITS_NS)}), such as 500ms."
         raise ValueError(msg)
-    return float(match["number"]) * _UNITS_NS[match["unit"]]
+    return Decimal(match["number"]) * _UNITS_NS[match["unit"]]
 
 
 def _unreadable(text: str, position: int, why: str) -> ConfigurationError:
@@ -186,16 +236,23 @@ def _unreadable(text: str, position: int, why: str) -> ConfigurationError:
     return ConfigurationError(f"--where cannot be read: {why}\n  {text}\n  {' ' * at}^\n{_HELP}")
 
 
-def _unquoted(value: str) -> str:
-    return value[1:-1] if value[0] in "\"'" else value
+def _in_quotes(condition: Condition, rest: str) -> str:
+    """Return what to write where the last value may go on in the rest; empty where that is unlikely."""
+    following = _NEXT.search(rest)
+    more = rest[: following.start()] if following else rest
+    *others, last = condition.words
+    if last.is_quoted or _SIGNS.search(more) or {'"', "'"} <= set(more):
+        return ""
+    whole = replace(condition, words=(*others, Word.in_quotes(last.text + more)))
+    return f" A value of more than one word needs quotes: {whole}"
 
 
-def _values(field: str, stage: str | None, spans: Sequence[SpanRecord]) -> Iterable[AttributeValue]:
+def _values(field: str, stage: str | None, spans: Sequence[SpanRecord]) -> Sequence[AttributeValue]:
     first = spans[0]
     if field == "stage":
         return (stage,)
     if field == "name":
-        return (span.name for span in spans)
+        return [span.name for span in spans]
     if field == "outcome":
         return (outcome_of(first),)
     if field == "duration":
@@ -203,18 +260,3 @@ def _values(field: str, stage: str | None, spans: Sequence[SpanRecord]) -> Itera
     key = semconv.SERVICE_NAME if field == "service" else field
     found = [span.attributes[key] for span in spans if key in span.attributes]
     return found or [span.resource.attributes[key] for span in spans if key in span.resource.attributes]
-
-
-def _text(value: AttributeValue) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _number(value: AttributeValue) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -76,7 +76,7 @@ def report(  # noqa: PLR0913 - one argument for each option
 
     A CONDITION is FIELD OPERATOR VALUE, several joined by 'and'.  FIELD is stage, name, outcome, duration,
     service or the key of an attribute, of a call, or of a request behind 'request.'; OPERATOR is = != ~
-    (contains) !~ > >= < <=; alternatives of VALUE are joined by '|'.
+    (contains) !~ > >= < <=; a VALUE of several words is in quotes, alternatives are joined by '|'.
     """
     condition = parse_where(where) if where else None
     with reading(*files):
