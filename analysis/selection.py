@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hotspan.analysis.calls import NO_OWNER, NOT_SELECTED, Calls, calls_of, nearest
 from hotspan.analysis.copies import originals
 from hotspan.analysis.frame import Stages
+from hotspan.analysis.misses import Misses
 from hotspan.analysis.parts import Selection
 from hotspan.analysis.repair import repair
 from hotspan.analysis.tree import NO_PARENT, Tree
@@ -40,6 +41,7 @@ class Selected(Iterator[Trace]):
         self._where = where
         self._n_read = self._n_kept = 0
         self._stages: dict[str, None] = {}
+        self._misses = Misses(where.conditions)
         self._traces = self._select(traces)
 
     def __next__(self) -> Trace:
@@ -49,6 +51,10 @@ class Selected(Iterator[Trace]):
     def selection(self) -> Selection:
         """What was kept so far."""
         return Selection(self._where.text, self._n_read, self._n_kept, has_calls=bool(self._where.of_calls))
+
+    def why_nothing(self) -> list[str]:
+        """Return, where no request was kept, what there is instead of what was asked for: sentences."""
+        return [] if self._n_kept else self._misses.reasons()
 
     def applied(self, report: Report) -> Report:
         """Return a report on the kept traces as one on the selected calls.
@@ -87,6 +93,8 @@ class Selected(Iterator[Trace]):
             below = tree.below(root)
             selected = self._selected(tree, calls, root, spans_of)
             self._n_read += calls.is_request(root) and root in tree.roots
+            if not (selected or self._n_kept):
+                self._note(tree, calls, root, spans_of)
             if not selected:
                 dropped.update(below)
                 continue
@@ -107,6 +115,15 @@ class Selected(Iterator[Trace]):
             return frozenset()
         tops = (index for index in tree.below(root) if calls.is_call(index))
         return frozenset(top for top in tops if _fulfils(self._where.of_calls, calls, top, spans_of))
+
+    def _note(self, tree: Tree, calls: Calls, root: int, spans_of: dict[int, list[SpanRecord]]) -> None:
+        """Take in what is there instead of what was asked for."""
+        if root in tree.roots:
+            self._misses.note(calls.stages[root], spans_of[root], of_request=True)
+        if not self._misses.wants_calls:
+            return
+        for top in filter(calls.is_call, tree.below(root)):
+            self._misses.note(calls.stages[top], spans_of[top], of_request=False)
 
 
 def _fulfils(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hotspan import Trace
     from hotspan.analysis import Report
+    from hotspan.analysis.selection import Selected
 
 _DEFAULT_TAIL = 95.0
 
@@ -82,18 +83,23 @@ def report(  # noqa: PLR0913 - one argument for each option
     with reading(*files):
         traces: Iterable[Trace] = hotspan.load(*files)
         traces = adjust_skew(traces) if skew_adjust else traces
-        traces = traces if condition is None else select(traces, condition)
-        result = hotspan.analyse(traces, by=by, tail=_DEFAULT_TAIL if tail is None else tail)
+        selected = None if condition is None else select(traces, condition)
+        result = hotspan.analyse(selected or traces, by=by, tail=_DEFAULT_TAIL if tail is None else tail)
+    if selected is not None:
+        _check_selected(selected)
     _check(result, files)
     if output_format == "csv":
         warn(evidence.all_troubles(result))
     emit(_rendered(result, output_format, has_tail=tail is not None, wide=wide))
 
 
-def _check(result: Report, files: tuple[str, ...]) -> None:
-    if (selection := result.selection) is not None and not selection.n_kept:
+def _check_selected(selected: Selected) -> None:
+    if not (selection := selected.selection).n_kept:
         msg = f"No request of {selection.n_read:,} fulfils: {selection.where}"
-        raise UnusableTraceError(msg)
+        raise UnusableTraceError("\n".join([msg, *selected.why_nothing()]))
+
+
+def _check(result: Report, files: tuple[str, ...]) -> None:
     if not result.evidence.n_spans:
         msg = f"No span in {', '.join(files)}: was it recorded by an application, and flushed at its end?"
         raise UnusableTraceError(msg)
