@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hotspan.analysis.classify import is_entry_span, outcome_of
 from hotspan.analysis.collect import Collector
 from hotspan.analysis.engine import EngineJoin
+from hotspan.analysis.misses import listed
+from hotspan.analysis.parts import NO_VALUE, OTHER, WHOLE
+from hotspan.analysis.spelling import Word, is_number, quoted, spelt
+from hotspan.analysis.unstaged import Beginnings
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
 from hotspan.tracer.record import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from hotspan.analysis.engine import AccountsById
-    from hotspan.tracer.record import SpanRecord
+    from hotspan.tracer.record import AttributeValue, SpanRecord
 
-OTHER: Final = "other values"
 MAX_GROUPS: Final = 20
 _MOST_KEYS: Final = 200
-_LISTED: Final = 12
-_OWN: Final = "hotspan."  # keys that describe spans, not requests
+_RESERVED: Final = frozenset({WHOLE, NO_VALUE, OTHER})
+_QUOTES: Final = ("", '"', "'")  # how a text begins that is seen in quotes alone
 _FIELDS: Final = ("name", "outcome", "service")
+
+
+class _Without(Enum):
+    """What a group has that is not of one value."""
+
+    VALUE = NO_VALUE
+    ONE_VALUE = OTHER
+
+
+class _Group(NamedTuple):
+    """The requests of a value; of a number as it was written first."""
+
+    value: AttributeValue | _Without
+    collector: Collector
 
 
 class Grouping:
     """Collects the requests of each value of an attribute apart.
 
     The value is the root's; else that of the first span of the request that has one, in order of start; else
-    that of the process.  The first 20 values have a group each, all others are one.
+    that of the process.  The first 20 values have a group each, all others are one.  Numbers are one value
+    where they are equal, a text and a number or a boolean that is spelt so are two.
 
     Args:
         attribute: An attribute's key, or `name`, `outcome` (of the root) or `service`.
@@ -43,10 +62,11 @@ class Grouping:
             msg = "--by stage: every row is a stage already. Give an attribute of requests, such as service."
             raise ConfigurationError(msg)
         self.attribute = attribute
-        self._collectors: dict[str | None, Collector] = {}
-        self._others: set[str] = set()
+        self._groups: dict[Hashable, _Group] = {}
+        self._others: set[Hashable] = set()
         self._keys: dict[str, None] = dict.fromkeys(_FIELDS)
         self._accounts: AccountsById = {}  # of engines, in traces of their own
+        self._beginnings = Beginnings()
 
     def add(self, trace: Trace) -> None:
         """Take in one trace; the requests that enter the program in it are grouped one by one."""
@@ -55,13 +75,18 @@ class Grouping:
 
     def _add(self, trace: Trace) -> None:
         value = self._value_of(trace)
-        if value is not None and value not in self._collectors and len(self._collectors) >= MAX_GROUPS:
-            self._others.add(value)
-            value = OTHER
-        collector = self._collectors.get(value)
-        if collector is None:
-            collector = self._collectors[value] = Collector(engines=EngineJoin(by_id=self._accounts))
-        collector.add(trace)
+        key: Hashable = _Without.VALUE if value is None else _key(value)
+        if value is not None and key not in self._groups and len(self._groups) >= MAX_GROUPS:
+            self._others.add(key)
+            key = _Without.ONE_VALUE
+        group = self._groups.get(key)
+        if group is None:
+            what = key if isinstance(key, _Without) else value
+            group = self._groups[key] = _Group(what, self._collector())
+        group.collector.add(trace)
+
+    def _collector(self) -> Collector:
+        return Collector(engines=EngineJoin(by_id=self._accounts), beginnings=self._beginnings)
 
     @property
     def n_other_values(self) -> int:
@@ -71,7 +96,8 @@ class Grouping:
     def groups(self, who: str = "request") -> Iterator[tuple[str | None, Collector]]:
         """Yield each value and what was collected for it, most requests first, those without a value last.
 
-        A value of calls outside every request (an index being built, a partial trace) is one too.
+        A value of calls outside every request (an index being built, a partial trace) is one too.  Values are
+        spelt as in a condition of `--where`; a text that would be taken for another group's is in quotes.
 
         Args:
             who: What has no such attribute, for the message.
@@ -79,17 +105,23 @@ class Grouping:
         Raises:
             UnusableTraceError: No request has the attribute; the message lists some that there are.
         """
-        if not any(value is not None for value in self._collectors):
-            listed = ", ".join(list(self._keys)[:_LISTED])
-            msg = f"--by {self.attribute}: no {who} has such an attribute. There are: {listed}."
+        groups = list(self._groups.values())
+        for group in groups:
+            group.collector.sum_up()
+        for group in groups:
+            group.collector.finish()
+        groups = [group for group in groups if group.collector.stages]
+        if groups and all(group.value is _Without.VALUE for group in groups):
+            msg = (
+                f"--by {self.attribute}: no {who} has such an attribute. {listed(self.attribute, self._keys)}"
+            )
             raise UnusableTraceError(msg)
-        for collector in self._collectors.values():
-            collector.finish()
-        EngineJoin.part([collector.engines for collector in self._collectors.values()])
-        ordered = sorted(self._collectors.items(), key=lambda item: _rank(*item))
-        yield from ((value, collector) for value, collector in ordered if collector.stages)
+        EngineJoin.part([group.collector.engines for group in self._groups.values()])
+        values = [group.value for group in groups]
+        for group in sorted(groups, key=_rank):
+            yield _label(group.value, values), group.collector
 
-    def _value_of(self, trace: Trace) -> str | None:
+    def _value_of(self, trace: Trace) -> AttributeValue:
         spans = sorted(trace.spans, key=lambda span: (not _is_root(span), span.start_ns))
         if not spans:
             return None
@@ -101,12 +133,11 @@ class Grouping:
         self._note_keys(spans[0])
         found = (span.attributes.get(key) for span in spans)
         value = next((value for value in found if value is not None), None)
-        value = spans[0].resource.attributes.get(key) if value is None else value
-        return None if value is None else str(value)
+        return spans[0].resource.attributes.get(key) if value is None else value
 
     def _note_keys(self, root: SpanRecord) -> None:
         if len(self._keys) < _MOST_KEYS:
-            self._keys.update(dict.fromkeys(key for key in root.attributes if not key.startswith(_OWN)))
+            self._keys.update(dict.fromkeys(root.attributes))
 
 
 def _apart(trace: Trace) -> Iterable[Trace]:
@@ -135,5 +166,25 @@ def _is_root(span: SpanRecord) -> bool:
     return span.parent_id is None or is_entry_span(span)
 
 
-def _rank(value: str | None, collector: Collector) -> tuple[bool, bool, int]:
-    return value is None, value == OTHER, -collector.n_requests
+def _key(value: AttributeValue) -> Hashable:
+    """Return what values share that are one: numbers that are equal, all else that is spelt alike."""
+    if is_number(value) and value == value:  # noqa: PLR0124 - NaN is no number, and one value
+        return value
+    return isinstance(value, str | bytes), spelt(value)
+
+
+def _label(value: AttributeValue | _Without, there: Iterable[AttributeValue | _Without]) -> str | None:
+    if isinstance(value, _Without):
+        return None if value is _Without.VALUE else OTHER
+    text = spelt(value)
+    if not isinstance(value, str | bytes):
+        return text
+    word = Word.bare(text)
+    others = (other for other in there if not isinstance(other, str | bytes | _Without))
+    is_plain = text not in _RESERVED and text[:1] not in _QUOTES and not any(map(word.stands_for, others))
+    return text if is_plain else quoted(text)
+
+
+def _rank(group: _Group) -> tuple[bool, bool, int]:
+    value = group.value
+    return value is _Without.VALUE, value is _Without.ONE_VALUE, -group.collector.n_requests

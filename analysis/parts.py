@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from hotspan.analysis.model import Report
 
 JsonDict = dict[str, Any]
+# What stands in the place of a value; a text that is spelt so is in quotes.
+WHOLE: Final = "(all)"  # of the whole run, beside its groups
+NO_VALUE: Final = "(none)"
+OTHER: Final = "other values"
 _MS_PER_NS = 1e-6
 
 
@@ -39,7 +43,11 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """One report for each value of an attribute; most requests first, what has no value last."""
+    """One report for each value of an attribute; most requests first, what has no value last.
+
+    A value is spelt as in a condition of `--where`: a text as it is, in quotes where it would be taken for
+    another group's value, all else as JSON.
+    """
 
     attribute: str
     reports: tuple[tuple[str | None, Report], ...]  # None: requests without the attribute

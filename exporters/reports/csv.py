@@ -10,6 +10,7 @@ import io
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.frame import COLUMNS
+from hotspan.analysis.parts import NO_VALUE, WHOLE
 from hotspan.exporters.reports.names import printable
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def render(report: Report) -> str:
 
 
 def _parts(report: Report) -> Iterator[tuple[str | None, Report]]:
-    yield None if report.groups is None else "(all)", report
+    yield None if report.groups is None else WHOLE, report
     if report.groups is not None:
         yield from report.groups.reports
 
@@ -62,5 +63,5 @@ def _cell(value: Any) -> Any:
 
 
 def _text(text: str | None) -> str:
-    shown = "(none)" if text is None else printable(text)
+    shown = NO_VALUE if text is None else printable(text)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown

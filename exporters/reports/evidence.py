@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.parts import NO_VALUE
 from hotspan.exporters.reports import figures
 from hotspan.exporters.reports.figures import counted
 from hotspan.tracer import semconv
@@ -111,7 +112,7 @@ def _errors(summary: RequestSummary, marks: Marks) -> str:
 
 def group_name(groups: Groups, value: str | None) -> str:
     """Return which group a report is about."""
-    return f"{groups.attribute} = {'(none)' if value is None else value}"
+    return f"{groups.attribute} = {NO_VALUE if value is None else value}"
 
 
 def group_notes(groups: Groups) -> list[str]:

@@ -8,7 +8,8 @@ import pytest
 from made_traces import MS, answer, many, request
 
 from hotspan.analysis import analyse
-from hotspan.analysis.groups import MAX_GROUPS, OTHER
+from hotspan.analysis.groups import MAX_GROUPS
+from hotspan.analysis.parts import OTHER
 from hotspan.testing import build_trace
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
@@ -85,6 +86,60 @@ def test_an_attribute_that_nobody_has_is_refused_with_some_that_there_are():
     """A misspelt key is no report of one group."""
     with pytest.raises(UnusableTraceError, match=r"tennant.*tenant"):
         analyse(many(2, lambda k: request(k, 100, attributes={"tenant": "a"})), by="tennant")
+
+
+def test_a_misspelt_attribute_gets_the_nearest_named():
+    """First of all that there are, also of the writer's own."""
+    traces = many(2, lambda k: request(k, 100, attributes={"zone": "a", "tenant": "b", semconv.ENTRY: False}))
+
+    with pytest.raises(UnusableTraceError, match=r"Did you mean tenant\? Others are: name, .*, zone\.$"):
+        analyse(traces, by="tenent")
+    with pytest.raises(UnusableTraceError, match=r"There are: name, outcome, service, zone, tenant\.$"):
+        analyse(traces, by="???")
+
+
+def test_values_of_two_kinds_are_two_groups():
+    """A boolean, and texts that would be taken for it; a text is in quotes where it has to be told apart."""
+    values = [True, True, "True", "true", (1, "a"), "[1]", 5, 5.0, "5", False]
+    traces = many(len(values), lambda k: request(k, 100, attributes={"x": values[k - 1]}))
+
+    groups = analyse(traces, by="x").groups
+
+    assert {value: part.request.n for value, part in groups.reports} == {
+        "true": 2,
+        '"True"': 1,
+        '"true"': 1,
+        '[1, "a"]': 1,
+        "[1]": 1,
+        "5": 2,
+        '"5"': 1,
+        "false": 1,
+    }
+
+
+def test_a_text_that_reads_like_another_value_stays_as_it_is_alone():
+    """No quotes where nothing has to be told apart."""
+    traces = many(2, lambda k: request(k, 100, attributes={"x": ("5", "true")[k - 1]}))
+
+    assert {value for value, _ in analyse(traces, by="x").groups.reports} == {"5", "true"}
+
+
+def test_a_value_that_is_called_as_the_others_together_is_one_of_its_own():
+    """The names that a report has of its own are in quotes where they are somebody's values."""
+    names = [OTHER, "(none)", "(all)", *map(str, range(30))]
+    traces = many(len(names), lambda k: request(k, 100, attributes={"x": names[k - 1]}))
+
+    groups = analyse([*traces, request(99, 100)], by="x").groups
+
+    found = {value: part.request.n for value, part in groups.reports}
+    assert (found[f'"{OTHER}"'], found['"(none)"'], found['"(all)"']) == (1, 1, 1)
+    assert (found[OTHER], groups.n_other_values, found[None]) == (13, 13, 1)
+    assert list(found)[-2:] == [OTHER, None]
+
+
+def test_nothing_has_no_groups():
+    """What was not there cannot lack an attribute."""
+    assert analyse([], by="tenant").groups.reports == ()
 
 
 def test_stages_are_no_groups():

@@ -8,8 +8,9 @@ import operator
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from made_traces import many, request
 
-from hotspan.analysis import parse_where
+from hotspan.analysis import analyse, parse_where, select
 from hotspan.analysis.spelling import spelt, written
 from hotspan.testing import build_trace
 from hotspan.tracer.errors import ConfigurationError
@@ -156,6 +157,35 @@ def test_what_a_word_stands_for(where, holds_for):
 def test_an_inequality_is_of_the_boolean_that_is_meant():
     """`!=True` leaves no true ones, silently."""
     assert [value for value in (True, False) if holds("x!=True", value)] == [False]
+
+
+def _is_text(value):
+    return isinstance(value, str | bytes)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_values, min_size=1, max_size=8))
+@example([True, "True", "true", False])
+@example([5, "5", 5.0, "5.0"])
+@example(["(all)", "(none)", "other values", ""])
+@example([(1, 2), "[1, 2]", "(1, 2)"])
+@example([math.nan, math.nan, "NaN"])
+def test_what_a_group_is_called_selects_it(values):
+    """Pasted behind `request.x=`: all of its requests, and beside them at most texts that are spelt so."""
+    traces = many(len(values), lambda k: request(k, 100, attributes={"x": values[k - 1]}))
+    groups = analyse(traces, by="x").groups
+
+    assert sum(part.request.n for _, part in groups.reports) == len(values)
+    assert len(dict(groups.reports)) == len(groups.reports)
+    for label, part in groups.reports:
+        named = [value for value in values if spelt(value) == label]
+        is_text = all(map(_is_text, named))
+        pasted = written(label) if named and is_text else label
+        kept = list(select(traces, parse_where([f"request.x={pasted}"])))
+        found = [trace.spans[0].attributes["x"] for trace in kept]
+        texts = [value for value in found if _is_text(value) and not is_text]
+        assert len(found) - len(texts) == part.request.n
+        assert all(spelt(value) == label for value in texts)
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,9 @@ def test_a_part_of_a_run_as_json(cli, trace_file):
         pytest.param(("--where", "stage=retrievel"), "Did you mean retrieval?", id="misspelt-value"),
         pytest.param(("--where", "stge=retrieval"), "Did you mean stage?", id="misspelt-field"),
         pytest.param(("--where", "name=a b"), 'needs quotes: name="a b"', id="blank"),
+        pytest.param(
+            ("--where", "stage=unheard", "--by", "name"), "No request of 10 fulfils: stage=unheard", id="both"
+        ),
         pytest.param(("--by", "unheard"), "no request has such an attribute", id="no-attribute"),
         pytest.param(("--by", "stage"), "every row is a stage already", id="by-stage"),
         pytest.param(("--tail", "100"), "--tail", id="no-tail"),

@@ -51,6 +51,16 @@ def test_groups_lead_each_row():
     ]
 
 
+def test_a_value_that_is_called_as_the_whole_run_is_told_from_it():
+    """A tenant may be called anything."""
+    names = ("(all)", "(none)")
+    traces = many(2, lambda k: request(k, 10, attributes={"tenant": names[k - 1]}))
+
+    found = rows(analyse([*traces, request(3, 10)], by="tenant"))
+
+    assert {row["tenant"] for row in found} == {"(all)", '"(all)"', "(none)", '"(none)"'}
+
+
 def test_what_was_not_selected_is_a_row():
     """Shares add up under conditions too."""
     traces = many(3, lambda k: request(k, 10, Call("tool", "a", 0, 4), Call("rerank", "b", 4, 10)))
