@@ -38,6 +38,8 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         n_traces=collector.n_traces,
         n_requests=collector.n_requests,
         n_partial_traces=collector.n_partial_traces,
+        n_unfinished_roots=repairs["n_unfinished_roots"],
+        n_invalid_roots=repairs["n_invalid_roots"],
         n_unstaged_traces=collector.n_unstaged_traces,
         n_dropped_spans=seen.n_dropped_spans,
         n_duplicate_spans=repairs["n_duplicates"],
@@ -98,6 +100,18 @@ def _outside(collector: Collector) -> list[str]:
     return sorted(name for name in found if name != NOT_SELECTED)
 
 
+def _why_incomplete(collector: Collector) -> str:
+    if 0 < collector.n_partial_traces == collector.repairs["n_unfinished_roots"]:
+        return (
+            "no root that has a stage below it ever ended; record again, and let the requests end before the "
+            "program does, or add the file that holds the ends"
+        )
+    return (
+        "no trace has both its root and a span with a stage that can be used; "
+        "name the stages with hotspan's decorators, or add the file that holds the roots"
+    )
+
+
 def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
     yield from collector.weights.warnings()
@@ -105,10 +119,7 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     yield from collector.twins.gains.warnings()
     n_disordered = _n_flagged(collector, DISORDERED)
     if collector.n_traces and not collector.n_requests:
-        yield (
-            "no complete request: no trace has both its root and a span with a stage that can be used; "
-            "name the stages with hotspan's decorators, or add the file that holds the roots"
-        )
+        yield f"no complete request: {_why_incomplete(collector)}"
     if outside := _outside(collector):
         more = len(outside) - _MAX_NAMES
         names = ", ".join(outside[:_MAX_NAMES]) + (f" and {more} more stages" if more > 0 else "")

@@ -59,7 +59,7 @@ class Form:
 
     def tree(self, starts: Sequence[int], ends: Sequence[int]) -> Tree:
         """Return a trace of this form as a tree, from its times; its spans are those of the first one."""
-        return Tree("", self.spans, self.parents, self.children, starts, ends, (0,), (), ())
+        return Tree("", self.spans, self.parents, self.children, starts, ends, (0,), {}, ())
 
 
 class Matched(NamedTuple):
@@ -122,7 +122,7 @@ def form_of(spans: Sequence[SpanRecord]) -> Form:
         if parent != NO_PARENT:
             children[parent].append(index)
     starts, ends = [span.start_ns for span in spans], [span.end_ns or 0 for span in spans]
-    tree = Tree("", spans, parents, children, starts, ends, (0,), (), ())
+    tree = Tree("", spans, parents, children, starts, ends, (0,), {}, ())
     calls = calls_of(tree)
     attempts = attempts_of(tree, calls)
     return Form(

@@ -49,7 +49,9 @@ class Evidence:
     n_spans: int = 0  # distinct valid and invalid spans, after duplicates were dropped
     n_traces: int = 0
     n_requests: int = 0  # complete requests: what the request figures are about
-    n_partial_traces: int = 0  # traces (or parts of one) whose root is not in the files
+    n_partial_traces: int = 0  # traces whose root is not in the files, or cannot be measured
+    n_unfinished_roots: int = 0  # of these, whose root is in the files and never ended
+    n_invalid_roots: int = 0  # of these, whose root is in the files and has an impossible time
     n_unstaged_traces: int = 0  # without any stage (an engine's own start-up, …): no requests
     n_dropped_spans: int = 0  # spans that the writer says it lost
     n_duplicate_spans: int = 0  # copies, dropped
@@ -85,6 +87,8 @@ class Evidence:
             "traces": self.n_traces,
             "requests": self.n_requests,
             "partial_traces": self.n_partial_traces,
+            "unfinished_roots": self.n_unfinished_roots,
+            "invalid_roots": self.n_invalid_roots,
             "unstaged_traces": self.n_unstaged_traces,
             "dropped_spans": self.n_dropped_spans,
             "duplicate_spans": self.n_duplicate_spans,

@@ -14,7 +14,7 @@ from hotspan.analysis.classify import is_engine_span, is_entry_span
 from hotspan.analysis.columns import MAX
 from hotspan.analysis.copies import distinct
 from hotspan.analysis.dialects import read, translate, waits_for_the_end
-from hotspan.analysis.tree import NO_PARENT, EngineSpan, Tree
+from hotspan.analysis.tree import INVALID, MISSING, NO_PARENT, UNFINISHED, EngineSpan, Tree
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class Repairs:
     n_invalid: int = 0
     n_unfinished: int = 0
     n_cycles: int = 0
+    # 1 where parts of a request are here, and so is its root, but without an end, or with an impossible time.
+    n_unfinished_roots: int = 0
+    n_invalid_roots: int = 0
     warnings: tuple[str, ...] = ()
 
 
@@ -71,8 +74,15 @@ def repair(trace: Trace) -> tuple[Tree, Repairs]:
         n_invalid=len(spans) - sum(valid) - n_unfinished,
         n_unfinished=n_unfinished,
         n_cycles=n_cycles,
+        n_unfinished_roots=_worst_fault(tree) == UNFINISHED,
+        n_invalid_roots=_worst_fault(tree) == INVALID,
         warnings=tuple(cycle_warnings),
     )
+
+
+def _worst_fault(tree: Tree) -> str | None:
+    found = tree.partial_roots.values()
+    return next((fault for fault in (MISSING, UNFINISHED, INVALID) if fault in found), None)
 
 
 def _unique_ids(spans: list[SpanRecord]) -> tuple[list[SpanRecord], int]:
@@ -197,27 +207,27 @@ class _Builder:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._roots: list[int] = []
-        self._partial_roots: list[int] = []
+        self._partial_roots: dict[int, str] = {}
         self._engine_spans: list[EngineSpan] = []
 
     def build(self, trace_id: str) -> Tree:
         old_children: list[list[int]] = [[] for _ in self._spans]
-        pending: list[tuple[int, int, bool]] = []  # old index, new parent, whether something above is missing
+        pending: list[tuple[int, int, str]] = []  # old index, new parent, what is wrong with what is above
         for index, parent in enumerate(self._old_parents):
             if parent == NO_PARENT:
-                pending.append((index, NO_PARENT, self._orphaned[index]))
+                pending.append((index, NO_PARENT, MISSING if self._orphaned[index] else ""))
             else:
                 old_children[parent].append(index)
-        for index, parent, is_partial in pending:
+        for index, parent, fault in pending:
             if self._is_engine[index]:
                 # What lies below an engine span is the engine's business as well.
                 below_it = self._below(index, old_children)
                 self._engine_spans.append(EngineSpan(self._spans[index], parent, below_it))
                 continue
-            below, below_partial = parent, True
+            below, below_fault = parent, fault or self._fault(index)
             if self._is_valid[index]:
-                below, below_partial = self._add(self._spans[index], parent, is_partial=is_partial), False
-            pending.extend((child, below, below_partial) for child in old_children[index])
+                below, below_fault = self._add(self._spans[index], parent, fault), ""
+            pending.extend((child, below, below_fault) for child in old_children[index])
         return Tree(
             trace_id=trace_id,
             spans=self._out,
@@ -236,14 +246,20 @@ class _Builder:
             found.extend(children[inner])
         return tuple(self._spans[inner] for inner in found if self._is_valid[inner])
 
-    def _add(self, span: SpanRecord, parent: int, *, is_partial: bool) -> int:
+    def _fault(self, index: int) -> str:
+        return UNFINISHED if self._spans[index].end_ns is None else INVALID
+
+    def _add(self, span: SpanRecord, parent: int, fault: str) -> int:
         index = len(self._out)
         end_ns = span.end_ns if span.end_ns is not None else span.start_ns
         self._out.append(span)
         self._parents.append(parent)
         self._children.append([])
         if parent == NO_PARENT:
-            (self._partial_roots if is_partial else self._roots).append(index)
+            if fault:
+                self._partial_roots[index] = fault
+            else:
+                self._roots.append(index)
             self._starts.append(span.start_ns)
             self._ends.append(end_ns)
             return index

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hotspan.tracer.record import SpanRecord
 
 NO_PARENT = -1
+# What is wrong with the true root of a part of a request.
+MISSING: Final = "is missing"
+UNFINISHED: Final = "never ended"
+INVALID: Final = "has an impossible time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Tree:
     starts: Sequence[int]  # ns
     ends: Sequence[int]  # ns, starts[i] <= ends[i]
     roots: Sequence[int]  # of whole requests: spans without a parent in this program
-    partial_roots: Sequence[int]  # their parent is not in the files, and was to be there
+    partial_roots: Mapping[int, str]  # of parts of requests -> what is wrong with the true root
     engine_spans: Sequence[EngineSpan]  # by start, on the engine's clock
 
     def duration_ns(self, index: int) -> int:

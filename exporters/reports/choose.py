@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     duration_ns: int
     trace_id: str
     span_id: str  # of its root
-    is_partial: bool
+    root_fault: str  # where it is a part of a request
     is_request: bool  # False: no span of it has a stage
 
 
@@ -60,7 +60,7 @@ def choose(
         return _by_id(traces, trace_id)
     holds_all = percentile < _SLOWEST and again is None
     seen, held = _pass_by(traces, holds_all=holds_all)
-    complete = _requests([found for found in seen if not found.is_partial])
+    complete = _requests([found for found in seen if not found.root_fault])
     if not complete:
         _refuse("There is no complete request to show.", _requests(seen))
     complete.sort()
@@ -87,19 +87,19 @@ def _pass_by(traces: Iterable[Trace], *, holds_all: bool) -> tuple[list[Seen], d
         seen.append(found)
         if holds_all:
             held[found] = root
-        elif not found.is_partial and (slowest is None or _rank(found) > _rank(slowest)):
+        elif not found.root_fault and (slowest is None or _rank(found) > _rank(slowest)):
             slowest, held = found, {found: root}
     return seen, held
 
 
 def _seen(root: Root) -> Seen:
     span = root.tree.spans[root.index]
-    return Seen(root.duration_ns, root.tree.trace_id, span.span_id, root.is_partial, root.is_request)
+    return Seen(root.duration_ns, root.tree.trace_id, span.span_id, root.fault, root.is_request)
 
 
 def _rank(seen: Seen) -> tuple[bool, bool, Seen]:
     """Return what is shown rather than what: a request, then what is complete, then what is slow."""
-    return seen.is_request, not seen.is_partial, seen
+    return seen.is_request, not seen.root_fault, seen
 
 
 def _find(traces: Iterable[Trace], wanted: Seen) -> Root:
@@ -149,4 +149,4 @@ def _refuse(what: str, seen: Sequence[Seen]) -> NoReturn:
 
 
 def _partial(found: Seen) -> str:
-    return "  partial: its root is missing" if found.is_partial else ""
+    return f"  partial: its root {found.root_fault}" if found.root_fault else ""

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.parts import NO_VALUE
+from hotspan.analysis.tree import INVALID, MISSING, UNFINISHED
 from hotspan.exporters.reports import figures
 from hotspan.exporters.reports.figures import counted
 from hotspan.tracer import semconv
@@ -173,8 +174,8 @@ def _is_complete(evidence: Evidence) -> bool:
 def _incomplete(evidence: Evidence) -> Iterator[str]:
     if n := evidence.n_dropped_spans:
         yield f"{counted(n, 'span')} lost by the traced program: calls and times below are too low"
-    if n := evidence.n_partial_traces:
-        yield f"{counted(n, 'partial trace')} (the root is missing): counted per stage, in no request figure"
+    for n, fault in _partial(evidence):
+        yield f"{counted(n, 'partial trace')} (the root {fault}): counted per stage, in no request figure"
     if n := evidence.n_orphan_spans:
         yield f"{counted(n, 'orphaned span')}: the parent is not in the file"
     if n := evidence.n_unfinished_spans:
@@ -186,6 +187,16 @@ def _incomplete(evidence: Evidence) -> Iterator[str]:
         about = "about " if evidence.is_sample_ratio_estimated else ""
         share = "a part" if ratio is None else about + figures.percent(ratio)
         yield f"sampled: {share} of the requests were traced, counts below are of those"
+
+
+def _partial(evidence: Evidence) -> Iterator[tuple[int, str]]:
+    n_unfinished, n_invalid = evidence.n_unfinished_roots, evidence.n_invalid_roots
+    found = (
+        (evidence.n_partial_traces - n_unfinished - n_invalid, MISSING),
+        (n_unfinished, f"{UNFINISHED}: the program died or runs on, or the file was cut"),
+        (n_invalid, INVALID),
+    )
+    return ((n, fault) for n, fault in found if n)
 
 
 def _repaired(evidence: Evidence) -> Iterator[str]:

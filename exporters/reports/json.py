@@ -35,7 +35,7 @@ def render_request(view: RequestView) -> str:
             "trace_id": view.trace_id,
             "name": view.name,
             "outcome": view.outcome,
-            "partial": view.is_partial,
+            "partial": bool(view.root_fault),
             "duration_ms": _ms(view.duration_ns),
             "critical_path": [_segment(segment) for segment in view.path],
             "spans": [_span(span) for span in view.spans],

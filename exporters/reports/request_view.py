@@ -70,7 +70,7 @@ class RequestView:
     name: str
     duration_ns: int
     outcome: str
-    is_partial: bool  # the true root is not in the file: this is a part of a request
+    root_fault: str  # what is wrong with the true root, where this is a part of a request; else empty
     why: str  # how it was chosen: "the slowest of 50 requests"
     spans: tuple[ViewSpan, ...]  # depth first, siblings in order of start
     left_out: tuple[SpanRecord, ...]  # below the root, without a time that could be drawn
@@ -79,12 +79,12 @@ class RequestView:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The root of a request, of a part of one whose true root is missing, or of spans without a stage."""
+    """The root of a request, of a part of one whose true root cannot be had, or of spans without a stage."""
 
     trace: Trace
     tree: Tree
     index: int
-    is_partial: bool
+    fault: str  # of the true root, where this is the root of a part of a request; else empty
     is_request: bool  # there is a stage at or below it
 
     @property
@@ -97,9 +97,8 @@ def roots_of(trace: Trace) -> Iterator[Root]:
     """Yield the roots in a trace, partial ones last."""
     tree, _ = repair(trace)
     calls = calls_of(tree)
-    for roots, is_partial in ((tree.roots, False), (tree.partial_roots, True)):
-        for index in roots:
-            yield Root(trace, tree, index, is_partial, calls.has_stages[index])
+    for index in (*tree.roots, *tree.partial_roots):
+        yield Root(trace, tree, index, tree.partial_roots.get(index, ""), calls.has_stages[index])
 
 
 def view(root: Root, why: str) -> RequestView:
@@ -112,7 +111,7 @@ def view(root: Root, why: str) -> RequestView:
         name=span.name,
         duration_ns=root.duration_ns,
         outcome=outcome_of(span),
-        is_partial=root.is_partial,
+        root_fault=root.fault,
         why=why,
         spans=tuple(_spans(tree, calls, root.index, segments)),
         left_out=tuple(_left_out(root.trace, span)),

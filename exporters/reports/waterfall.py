@@ -58,8 +58,8 @@ def _heading(view: RequestView, screen: Screen) -> Iterator[str]:
     yield view.why
     if view.outcome != "ok":
         yield view.outcome
-    if view.is_partial:
-        yield "partial: the root is missing"
+    if view.root_fault:
+        yield f"partial: the root {view.root_fault}"
 
 
 def _left_out(view: RequestView, screen: Screen) -> Iterator[tuple[str, str]]:

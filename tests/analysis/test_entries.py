@@ -139,7 +139,7 @@ def test_they_are_shown_by_rank_and_by_id():
 
     slowest, fastest, by_id = choose([trace]), choose([trace], percentile=1), choose([trace], "0001")
     assert (slowest.duration_ns, fastest.duration_ns, by_id.duration_ns) == (130 * MS, 110 * MS, 130 * MS)
-    assert (slowest.is_partial, by_id.why) == (False, "the longest of 3 in its trace")
+    assert (slowest.root_fault, by_id.why) == ("", "the longest of 3 in its trace")
     assert [segment.stage for segment in fastest.path if segment.stage != "request"] == [
         "retrieval",
         "generation",

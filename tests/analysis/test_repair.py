@@ -114,6 +114,27 @@ def test_what_an_unfinished_root_called_is_a_partial_trace():
     assert [tree.spans[index].name for index in tree.partial_roots] == ["part"]
 
 
+@pytest.mark.parametrize(
+    ("above", "fault", "counts"),
+    [
+        pytest.param([("1", None, 10, None)], "never ended", (1, 0), id="unfinished"),
+        pytest.param([("1", None, 10, 5)], "has an impossible time", (0, 1), id="ends-before-it-starts"),
+        pytest.param([], "is missing", (0, 0), id="not-there"),
+        pytest.param([("1", "0", 10, None)], "is missing", (0, 0), id="unfinished-below-one-not-there"),
+        pytest.param([("0", None, 5, None), ("1", "0", 10, 5)], "never ended", (1, 0), id="two-of-them"),
+    ],
+)
+def test_what_is_wrong_with_the_root_of_a_part_is_known(above, fault, counts):
+    """One that is in the files is not called missing."""
+    spans = [SpanRecord("1", span_id, parent, "above", start, end) for span_id, parent, start, end in above]
+    parts = [SpanRecord("1", number, "1", "part", 20, 30) for number in "23"]
+
+    tree, repairs = repair(Trace("1", [*spans, *parts, SpanRecord("1", "4", "3", "inner", 20, 30)]))
+
+    assert list(tree.partial_roots.values()) == [fault, fault]
+    assert (repairs.n_unfinished_roots, repairs.n_invalid_roots) == counts
+
+
 def test_an_engine_span_is_evidence_and_no_child():
     """It never counts as late, and what lies below it is the engine's own."""
     generation = SpanRecord("1", "1", None, "chat", 10, 100, {semconv.STAGE: "generation"})

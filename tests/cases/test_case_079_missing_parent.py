@@ -8,10 +8,13 @@ import io
 import pytest
 
 from hotspan.analysis import analyse, parse_where, select
-from hotspan.exporters.reports import console, markdown
+from hotspan.exporters.reports import console, markdown, waterfall
 from hotspan.exporters.reports import csv as csv_report
+from hotspan.exporters.reports.choose import choose
 from hotspan.exporters.reports.figures import ABSENT
 from hotspan.exporters.reports.screen import Screen
+from hotspan.tracer.errors import UnusableTraceError
+from hotspan.tracer.record import SpanRecord, Trace
 from hotspan.tracer.testing import build_trace
 
 WHOLE = build_trace(("root", 0, 100), stages={"root": "request"}, trace_id="1")
@@ -40,6 +43,38 @@ def test_a_partial_trace_is_counted_and_no_request():
     assert (row.n_calls, row.duration_ns.max, row.busy_ns) == (1, 5000, 5000)
     assert (row.wall_ns, row.self_ns, row.critical_path_ns, row.critical_path_ratio) == (None,) * 4
     assert row.calls_per_request.max == 0
+
+
+def _with_root(end_ns):
+    """Return the parts of a request together with its root, which ends so."""
+    root = SpanRecord(PART.trace_id, f"{9:016x}", None, "root", 0, end_ns)
+    top, *rest = PART.spans
+    return Trace(PART.trace_id, [root, top._replace(parent_id=root.span_id), *rest])
+
+
+@pytest.mark.parametrize(
+    ("end_ns", "fault", "more", "next_step"),
+    [
+        pytest.param(
+            None, "never ended", ": the program died or runs on, or the file was cut",
+            "let the requests end before the program does", id="never-ended",
+        ),
+        pytest.param(-5, "has an impossible time", "", "both its root and a span", id="impossible"),
+    ],
+)  # fmt: skip
+def test_a_root_that_is_there_is_not_called_missing(end_ns, fault, more, next_step):
+    """Nobody is sent to look for it in another file, neither by the report nor by what shows a request."""
+    part = _with_root(end_ns)
+
+    report = analyse([part])
+    text = console.render(report, Screen(width=250))
+
+    assert f"1 partial trace (the root {fault}{more}): counted per stage" in text
+    assert "the root is missing" not in text
+    assert any(next_step in warning for warning in report.evidence.warnings)
+    with pytest.raises(UnusableTraceError, match=f"partial: its root {fault}"):
+        choose([part])
+    assert f"partial: the root {fault}" in waterfall.render(choose([part], PART.trace_id), Screen())
 
 
 @pytest.mark.parametrize("traces", [[PART], [WHOLE, PART]], ids=["alone", "beside-a-request"])

@@ -103,7 +103,7 @@ def test_nothing_to_show_says_why(traces, message):
 def test_a_partial_trace_is_shown_when_asked_for():
     """By its id also a part of a request can be seen, and is called that."""
     view = choose([request("1", 10, parent=("gone",)), request("2", 20)], "1".zfill(32))
-    assert view.is_partial
+    assert view.root_fault == "is missing"
     assert view.why == "the one asked for"
 
 

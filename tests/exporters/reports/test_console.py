@@ -147,7 +147,9 @@ def test_losses_stand_above_the_figures(full_report):
         n_spans=600,
         n_requests=50,
         n_dropped_spans=12,
-        n_partial_traces=1,
+        n_partial_traces=4,
+        n_unfinished_roots=2,
+        n_invalid_roots=1,
         n_orphan_spans=3,
         n_invalid_spans=2,
         n_unfinished_spans=1,
@@ -174,6 +176,12 @@ def test_losses_stand_above_the_figures(full_report):
         ),
         "! 12 spans lost by the traced program: calls and times below are too low",
         "! 1 partial trace (the root is missing): counted per stage, in no request figure",
+        (
+            "! 2 partial traces (the root never ended: the program died or runs on, or the file was cut): "
+            "counted per stage, in no"
+        ),
+        "  request figure",
+        "! 1 partial trace (the root has an impossible time): counted per stage, in no request figure",
         "! 3 orphaned spans: the parent is not in the file",
         "! 1 unfinished span (no end): counted, in no percentile",
         "! 2 invalid spans (impossible id or time): counted, in no percentile",
