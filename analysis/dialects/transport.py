@@ -20,15 +20,23 @@ _TRANSPORT_KEYS: Final = (
 )
 _DATABASE_KEYS: Final = (semconv.DB_SYSTEM, semconv.DB_SYSTEM_OLD)
 _URL_KEYS: Final = (semconv.URL, semconv.URL_OLD)
-# The end of an address that OpenAI-compatible servers, Jina, Cohere and text-embeddings-inference answer at.
+# The end of an address that OpenAI-compatible servers, Anthropic, Ollama, Cohere, Bedrock, Gemini, Jina, TGI,
+# text-embeddings-inference, SGLang and llama.cpp answer at; the first that fits.
 _ENDPOINTS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(r"/(?:embeddings?|embed)$|/model/[^/]*embed[^/]*/invoke$"), semconv.EMBEDDING),
+    (re.compile(r":(?:embedContent|batchEmbedContents)$"), semconv.EMBEDDING),
+    (re.compile(r"/re-?rank$|/model/[^/]*rerank[^/]*/invoke$"), semconv.RERANK),
     (
-        re.compile(r"/(?:chat/completions|completions|responses|messages|api/chat|api/generate)$"),
+        re.compile(
+            r"/(?:chat/completions|completions?|responses|messages|(?:api|v[12])/chat|generate(?:_stream)?)$"
+        ),
         semconv.GENERATION,
     ),
-    (re.compile(r":(?:stream)?generateContent$"), semconv.GENERATION),
-    (re.compile(r"/(?:embeddings?|embed|api/embed)$"), semconv.EMBEDDING),
-    (re.compile(r"/re-?rank$"), semconv.RERANK),
+    (
+        re.compile(r"/model/[^/]+/(?:converse(?:-stream)?|invoke(?:-with-response-stream)?)$"),
+        semconv.GENERATION,
+    ),
+    (re.compile(r":(?:generate|streamGenerate)Content$"), semconv.GENERATION),
 )
 _VECTOR_STORES: Final = frozenset({
     "chroma", "lancedb", "marqo", "milvus", "pgvector", "pinecone", "qdrant", "vespa", "weaviate",
@@ -48,7 +56,7 @@ def endpoint_stage(span: SpanRecord) -> str | None:
     for key in _URL_KEYS:
         url = span.attributes.get(key)
         if isinstance(url, str):
-            path = url.partition("?")[0].rstrip("/")
+            path = re.split("[?#]", url, maxsplit=1)[0].rstrip("/")
             return next((stage for pattern, stage in _ENDPOINTS if pattern.search(path)), None)
     return None
 
