@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from hotspan.analysis.dialects.answers import has_answer
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.table import dialect_of
 from hotspan.tracer import semconv
@@ -12,17 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hotspan.tracer.record import SpanRecord
-
-_ANSWERS: Final = (
-    semconv.OUTPUT_TOKENS,
-    semconv.RESPONSE_ID,
-    semconv.FINISH_REASONS,
-    semconv.FIRST_CHUNK_NS,
-    semconv.TTFT_NS,
-    semconv.OPENINFERENCE_OUTPUT,
-    semconv.OPENINFERENCE_MESSAGES,
-    semconv.OPENINFERENCE_FINISH,
-)
 
 
 def has_failed(span: SpanRecord) -> bool:
@@ -54,11 +44,6 @@ def makes_no_call(span: SpanRecord) -> bool:
 def has_exception(span: SpanRecord) -> bool:
     """Return whether a span recorded an exception, which may have been handled."""
     return any(event.name == semconv.EXCEPTION_EVENT for event in span.events)
-
-
-def has_answer(span: SpanRecord) -> bool:
-    """Return whether a model span tells anything of an answer: its size, its id, its end, its text."""
-    return any(key in span.attributes for key in _ANSWERS)
 
 
 def with_failures(spans: list[SpanRecord]) -> list[SpanRecord]:

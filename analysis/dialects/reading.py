@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hotspan.analysis.dialects import kinds
+from hotspan.analysis.dialects.answers import is_embedding
 from hotspan.analysis.dialects.names import guess
 from hotspan.analysis.dialects.rules import NO_STAGE, NOTHING, VAGUE, Reading, kind_of
 from hotspan.analysis.dialects.table import dialect_of
@@ -38,6 +39,8 @@ def read(span: SpanRecord) -> Reading:
         given = span.attributes.get(dialect.name_key) if dialect.name_key else None
         name = given if isinstance(given, str) else span.name
         return _by_name(span, name) if dialect.has_telling_names else NO_STAGE
+    if said == semconv.GENERATION and is_embedding(span):
+        return Reading(semconv.EMBEDDING, is_guess)
     return NO_STAGE if said == NOTHING else Reading(said, is_guess)
 
 

@@ -266,6 +266,8 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
         name_key=semconv.LOGFIRE_NAME,
         hides_errors=True,
     ),
+    # Its span of a call that failed has neither a status nor an error.
+    Dialect("OpenLLMetry: Cohere", scopes=("opentelemetry.instrumentation.cohere",), fails_silently=True),
     Dialect(
         "OpenLLMetry: OpenAI Agents",
         scopes=("opentelemetry.instrumentation.openai_agents",),
