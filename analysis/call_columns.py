@@ -127,11 +127,11 @@ def _rows(drafts: Sequence[Draft], bodies: Bodies, outcomes: Sequence[Outcome]) 
     rows["start_ns"] = [draft[START] for draft in drafts]
     rows["duration_ns"] = np.array([draft[END] for draft in drafts], dtype=np.int64) - rows["start_ns"]
     rows["last_ns"] = rows["duration_ns"]
-    rows["n_attempts"] = np.maximum(_integers(bodies, semconv.ATTEMPTS), 1)
+    rows["n_attempts"] = np.maximum(integers(bodies, semconv.ATTEMPTS), 1)
     for name, key in zip(_TOKEN_FIELDS, TOKENS, strict=True):
-        rows[name] = _integers(bodies, key)
+        rows[name] = integers(bodies, key)
     for number, key in enumerate(STAMPS):
-        rows["stamps"][:, number] = _integers(bodies, key)
+        rows["stamps"][:, number] = integers(bodies, key)
     for name, key in zip(_FLOAT_FIELDS, FLOATS, strict=True):
         rows[name] = _floats(bodies, key)
     first, last = rows["stamps"][:, FIRST], rows["stamps"][:, LAST]
@@ -147,7 +147,7 @@ def _rows(drafts: Sequence[Draft], bodies: Bodies, outcomes: Sequence[Outcome]) 
     return rows
 
 
-def _integers(bodies: Bodies, key: str) -> Longs:
+def integers(bodies: Bodies, key: str) -> Longs:
     """Return an attribute of each call, `NONE` where it is no count."""
     found = bodies.integers(key)
     if found is not None:
@@ -168,9 +168,9 @@ def _integers(bodies: Bodies, key: str) -> Longs:
 
 def _floats(bodies: Bodies, key: str) -> Floats:
     """Return an attribute of each call, not a number where it is none or negative."""
-    integers = bodies.integers(key)
-    if integers is not None:
-        return np.where(integers >= 0, np.minimum(integers, MAX), np.nan)
+    whole = bodies.integers(key)
+    if whole is not None:
+        return np.where(whole >= 0, np.minimum(whole, MAX), np.nan)
     values = bodies.column(key)
     kinds = set(map(type, values))
     if kinds == {NoneType}:

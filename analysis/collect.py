@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hotspan.analysis import form_sums
-from hotspan.analysis.call_table import NO_REQUEST, CallTable
+from hotspan.analysis.call_table import NO_REQUEST, NONE, CallTable, or_none
 from hotspan.analysis.calls import NO_OWNER, Calls, as_selected, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
 from hotspan.analysis.columns import MAX, longs, total
@@ -33,7 +33,7 @@ from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hotspan.analysis.call_columns import CallColumns
     from hotspan.analysis.columns import Longs
@@ -46,7 +46,7 @@ _CANCELLED: frozenset[Outcome] = frozenset({"cancelled", "abandoned", "interrupt
 
 @dataclass(slots=True)
 class SelfTimes:
-    """The self times of the calls of one span name, the one that started first apart."""
+    """The self times of the calls of one span name, less their consumers' holds; the first to start apart."""
 
     first: tuple[int, int] | None = None  # start and self time, ns
     later_ns: array[int] = field(default_factory=longs)
@@ -90,7 +90,7 @@ class StageTotals:
         return bool(self.calls_per_request)
 
     def add_call(self, span: SpanRecord, self_ns: int) -> None:
-        """Count one call, as it was measured, and its self time."""
+        """Count one call, as it was measured, and its self time less its consumer's hold."""
         outcome = outcome_of(span)
         self._count(outcome, 1)
         self.busy_ns += span.duration_ns
@@ -221,13 +221,11 @@ class Collector:
         self.n_unstaged_traces += not has_stages
         model_calls = self._model_calls(tree, calls)
         own_ns = self_times(tree, calls.staged_children)
-        call_self_ns: Counter[int] = Counter()  # a call may be several spans: framework and SDK
-        for index, top in enumerate(calls.tops):
-            call_self_ns[top] += own_ns[index]
+        worked_ns = _worked(tree, calls, own_ns)
         for index, span in enumerate(tree.spans):
             stage = calls.stages[index]
             if stage is not None and calls.is_call(index) and _counts(tree, calls, index):
-                self.totals(stage).add_call(span, call_self_ns[index])
+                self.totals(stage).add_call(span, worked_ns[index])
         request_of: dict[int, int] = {}
         for root in roots:
             request_of.update(self._add_request(tree, calls, root, own_ns, model_calls))
@@ -351,6 +349,24 @@ class Collector:
 def _n_chunks(attributes: Attributes) -> int:
     found = attributes.get(semconv.STREAM_ITEMS) or attributes.get(semconv.CHUNKS)
     return found if isinstance(found, int) else 0
+
+
+def _worked(tree: Tree, calls: Calls, own_ns: Sequence[int]) -> Mapping[int, int]:
+    """Return how long each call worked alone: less the time in which its consumer held its stream.
+
+    A call may be several spans, framework and SDK: the outermost knows what is the consumer's.
+    """
+    worked_ns: Counter[int] = Counter()
+    inner_ns: dict[int, int] = {}
+    for index, top in enumerate(calls.tops):
+        worked_ns[top] += own_ns[index]
+        if semconv.STREAM_HOLD_NS in tree.spans[index].attributes:
+            held = or_none(tree.spans[index].attributes[semconv.STREAM_HOLD_NS])
+            inner_ns[top] = max(inner_ns.get(top, NONE), held)
+    for top, inner in inner_ns.items():
+        own = or_none(tree.spans[top].attributes.get(semconv.STREAM_HOLD_NS))
+        worked_ns[top] = max(worked_ns[top] - max(inner if own == NONE else own, 0), 0)
+    return worked_ns
 
 
 def _counts(tree: Tree, calls: Calls, index: int) -> bool:

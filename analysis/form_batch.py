@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hotspan.analysis.call_columns import CallColumns, columns_of
+from hotspan.analysis.call_columns import CallColumns, columns_of, integers
 from hotspan.analysis.columns import total
 from hotspan.analysis.drafts import BODY, END, START, Bodies
+from hotspan.analysis.phases import STAMPS
 from hotspan.analysis.requests import may_weigh
 from hotspan.analysis.twins import STAGES, TELLING, OwnCalls
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hotspan.analysis.columns import Longs
     from hotspan.analysis.drafts import Body, Draft
     from hotspan.analysis.forms import Form, Matched
     from hotspan.tracer.record import SpanRecord
+
+_HOLD: Final = STAMPS.index(semconv.STREAM_HOLD_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class FormBatch:
         weighed: Roots that say something of their own weight.
         calls: Their model calls, as many a trace as the form has, trace by trace.
         own_calls: Their calls that another writer may have written as well.
+        holds: How long their consumers held the streams of other spans than model calls, a column for each
+            span that says it; -1 for none.
     """
 
     form: Form
@@ -46,6 +51,15 @@ class FormBatch:
     weighed: Sequence[SpanRecord]
     calls: CallColumns | None
     own_calls: Sequence[OwnCalls]
+    holds: Mapping[int, Longs]
+
+    def held(self, index: int) -> Longs | None:
+        """Return how long the consumers of one span held its stream; `None` where no trace says it."""
+        tops = list(self.form.attempts)
+        if self.calls is None or index not in tops:
+            return self.holds.get(index)
+        stamps = self.calls.rows["stamps"][tops.index(index) :: len(tops), _HOLD]
+        return stamps if (stamps >= 0).any() else None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -84,6 +98,11 @@ def _batch(
         weighed=_weighed([spans[0][BODY] for spans in drafts], bodies[0]),
         calls=_calls(form, drafts, bodies),
         own_calls=_own_calls(form, numbers, starts, ends, bodies) if has_own_calls else (),
+        holds={
+            index: integers(of_span, semconv.STREAM_HOLD_NS)
+            for index, of_span in enumerate(bodies)
+            if index not in form.attempts and of_span.have(semconv.STREAM_HOLD_NS)
+        },
     )
 
 

@@ -125,13 +125,12 @@ def _add_calls(collector: Collector, times: FormTimes) -> None:
         totals = collector.totals(str(form.calls.stages[index]))
         totals.self_ns += total(times.own[:, index])
         if form.calls.is_call(index):
-            inside = [i for i, top in enumerate(form.calls.tops) if top == index]
             totals.add_calls(
                 span.name,
                 form.outcomes[index],
                 times.batch.starts[:, index],
                 times.durations[:, index],
-                times.own[:, inside].sum(axis=1),
+                _worked(times, index),
             )
     for stage in dict.fromkeys(form.calls.stages):
         tops = [i for i, other in enumerate(form.calls.stages) if other == stage and form.calls.is_call(i)]
@@ -139,6 +138,18 @@ def _add_calls(collector: Collector, times: FormTimes) -> None:
             totals = collector.totals(str(stage))
             totals.wall_ns += total(times.union(tops))
             repeat(totals.calls_per_request, len(tops), len(times.batch))
+
+
+def _worked(times: FormTimes, top: int) -> Longs:
+    """Return how long one call of each trace worked alone, less the time in which its consumer held it."""
+    inside = [i for i, other in enumerate(times.batch.form.calls.tops) if other == top]
+    worked = np.asarray(times.own[:, inside].sum(axis=1))
+    held = {i: found for i in inside if (found := times.batch.held(i)) is not None}
+    if not held:
+        return worked
+    inner = np.maximum.reduce(list(held.values()))
+    own = held.get(top, inner)
+    return np.maximum(worked - np.maximum(np.where(own < 0, inner, own), 0), 0)
 
 
 def _add_requests(collector: Collector, times: FormTimes) -> Longs:

@@ -79,6 +79,8 @@ def traces(draw, form, number):
             attributes[semconv.ENTRY] = True
         if stage == "generation":
             attributes |= _generation(draw)
+        elif (hold := draw(st.none() | st.integers(0, 60))) is not None:
+            attributes[semconv.STREAM_HOLD_NS] = hold
         spans.append(
             SpanRecord(
                 f"{number:032x}", f"{i + 1:016x}", None if parent is None else f"{parent + 1:016x}", name,
