@@ -20,7 +20,7 @@ from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.columns import MAX
 from hotspan.analysis.dialects.table import dialect_of
 from hotspan.analysis.drafts import spans_of
-from hotspan.analysis.patterns.runs import may_run
+from hotspan.analysis.patterns.runs import needs_spans
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.analysis.twins import STAGES
 from hotspan.tracer import semconv
@@ -56,6 +56,13 @@ class Form:
     agents: Sequence[int]  # agent run of each model call
     outcomes: Sequence[Outcome]  # of each span
     is_plain: bool  # False: a request of this form goes the long way all the same
+
+    def below(self, index: int) -> list[int]:
+        """Return a span and all below it."""
+        found = [index]
+        for inner in found:
+            found.extend(self.children[inner])
+        return found
 
     def tree(self, starts: Sequence[int], ends: Sequence[int]) -> Tree:
         """Return a trace of this form as a tree, from its times; its spans are those of the first one."""
@@ -146,7 +153,7 @@ def _is_plain(spans: Sequence[SpanRecord], calls: Calls, attempts: dict[int, lis
         return False  # as above
     if calls.stages[0] in STAGES:
         return False  # may be what another trace holds as well
-    return not calls.guessed and not calls.aside and not may_run(spans, calls)
+    return not calls.guessed and not calls.aside and not needs_spans(spans, calls)
 
 
 def _is_doubtful(span: SpanRecord) -> bool:

@@ -61,6 +61,7 @@ class PatternCollector:
     def add_form(self, times: FormTimes) -> None:
         """Take in the requests of one form, in which nothing repeats."""
         batch = times.batch
+        self._runs.add_form(times)
         for traces in times.alike:
             self._overlapped_ns += overlapped_by_all(traces)
         for row, tree in times.trees.items():

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from made_traces import Call, answer, request
 
 from hotspan.analysis import analyse
-from hotspan.analysis.calls import calls_of
-from hotspan.analysis.patterns.runs import may_run
+from hotspan.analysis.collect import Collector
+from hotspan.analysis.forms import form_of
 from hotspan.analysis.patterns.texts import has_several
-from hotspan.analysis.repair import repair
 from hotspan.tracer import semconv
+from hotspan.tracer.record import Scope, Trace
 
 
 def tools(*intervals, name="tool"):
@@ -104,16 +102,32 @@ def test_rows_of_several_names_are_one_kind():
     assert found == {("a", "b", "c"): 2, ("a",): 1}
 
 
-def test_an_agents_tools_with_model_calls_between_take_the_short_way():
-    """Calls that do not follow each other at once in any trace of the form are nothing to look for."""
-    calls = [*tools((0, 10), name="a"), answer(10, 20), *tools((20, 30), name="a")]
-    apart, together = calls, [calls[0], calls[2], calls[1]]
+def own(*calls):
+    """A request of Hotspan's own spans."""
+    trace = request(1, 1000, *calls)
+    return [span._replace(scope=Scope(semconv.SCOPE_NAME)) for span in trace.spans]
 
-    for siblings, may in ((apart, False), (together, True)):
-        spans = [replace(call, start=100 * i, end=100 * i + 10) for i, call in enumerate(siblings)]
-        trace = request(1, 1000, *spans)
-        tree, _ = repair(trace)
-        assert may_run(tree.spans, calls_of(tree)) is may
+
+def test_rows_of_one_form_are_found_in_its_traces_together():
+    """Whether a call follows the one before is a matter of each trace's times; all take the short way."""
+    collector, traces = Collector(), []
+    for number, starts in enumerate([(0, 100, 200), (0, 100, 250), (0, 150, 250), (0, 150, 300)], start=1):
+        calls = zip(starts, "aab", strict=True)
+        spans = own(*(tools((start, start + 100), name=name)[0] for start, name in calls))
+        traces.append(Trace(str(number), [span._replace(trace_id=str(number)) for span in spans]))
+        collector.add(traces[-1])
+
+    assert len(collector._waiting) == len(traces)  # noqa: SLF001 - the short way
+    assert {(run.names, run.n_calls, run.n_requests) for run in analyse(traces).patterns.runs} == {
+        (("a", "b"), 3 + 2, 2),
+        (("a",), 2, 1),
+    }
+
+
+@pytest.mark.parametrize(("stage", "is_plain"), [("embedding", False), ("retrieval", True)])
+def test_embeddings_in_a_row_take_the_long_way(stage, is_plain):
+    """How many texts each had is in its span."""
+    assert form_of(own(Call(stage, "a", 0, 100), Call(stage, "b", 100, 200))).is_plain is is_plain
 
 
 @pytest.mark.parametrize(
