@@ -156,6 +156,13 @@ class CallTable:
         rows = self.rows()
         return Picked(rows, np.flatnonzero(rows["outcome"] == OUTCOMES.index("ok")))
 
+    def n_open_ended(self) -> int:
+        """Return of how many successful calls the first token's time is known, and not the last one's."""
+        rows = self.rows()
+        first, last = rows["stamps"][:, FIRST], rows["stamps"][:, LAST]
+        is_open = (first >= 0) & (last < 0) & (rows["decode_ns"] < 0)
+        return int((is_open & (rows["outcome"] == OUTCOMES.index("ok"))).sum())
+
     def add(self, call: ModelCall, request: int) -> int:
         """Take in one call, and return its row."""
         span, last, outcome, attributes = call.span, call.last, call.outcome, call.last.attributes

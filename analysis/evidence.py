@@ -131,6 +131,11 @@ def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
         yield "every request ends when it starts: the critical path is empty, and there are no shares of it"
     if n_disordered:
         yield f"{n_disordered} model calls have a last token before their first: no decode time"
+    if n_open := collector.calls.n_open_ended():
+        yield (
+            f"model calls whose first token's time is known and not the last one's: {n_open}; their decode "
+            "is until their end, with what followed the last token in it"
+        )
     if seen.n_faults:
         yield (
             f"{seen.n_faults} faults of Hotspan itself in the traced program, which logged the first: "

@@ -21,7 +21,7 @@ ELSEWHERE = "f00"
 def _asked(number):
     """One request of three stages; the later ones are slower."""
     search = Call("retrieval", "search", 5, 20 + number)
-    return request(number, 100 + 10 * number, search, answer(30 + number, 90, output=7, ttft=20))
+    return request(number, 100 + 10 * number, search, answer(30 + number, 90, output=7, ttft=20, last=40))
 
 
 def _entered(*traces, trace_id="1"):

@@ -3,6 +3,7 @@
 import pytest
 
 from hotspan.analysis import analyse
+from hotspan.tracer import semconv
 from hotspan.tracer.record import Event, Scope, Trace
 from hotspan.tracer.testing import build_trace
 
@@ -156,6 +157,25 @@ def test_first_tokens_at_once_or_after_the_end_of_their_call_are_counted(ttft_ms
     assert found[0].startswith(
         "model calls whose first token came after 0 ms, or after their end, by what the spans say: 1;"
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ({semconv.TTFT_NS: 10}, True),
+        ({semconv.TTFT_NS: 10, semconv.LAST_TOKEN_NS: 40}, False),
+        ({semconv.TTFT_NS: 10, semconv.ACCOUNT_SOURCE: "metrics", semconv.ACCOUNT_DECODE_NS: 30}, False),
+        ({semconv.TTFT_NS: 10, semconv.OUTCOME: "cancelled"}, False),
+        ({}, False),
+    ],
+)
+def test_calls_whose_last_token_is_not_known_are_counted(said, is_told):
+    """Their decode looks like measured in a table, and is until their end."""
+    found = warnings(("run", 0, 100), ("m", 0, 50, "run"), m={semconv.STAGE: "generation"} | said)
+
+    assert [warning.partition(";")[0] for warning in found] == [
+        "model calls whose first token's time is known and not the last one's: 1"
+    ] * is_told
 
 
 def test_an_agent_written_by_two_is_one_run_without_model_calls():
