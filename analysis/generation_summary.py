@@ -137,6 +137,7 @@ def _phase_row(name: str, ns: Longs, codes: Any, sources: Sequence[str], ratio: 
         critical_path_ratio=ratio,
         sources=_counted(codes, sources),
         n_calls=len(having),
+        weak=tuple(name for name in ("p50", "p95") if spread is not None and name in spread.weak),
     )
 
 

@@ -135,6 +135,7 @@ class PhaseRow:
     critical_path_ratio: float | None  # share of all request time; None as that of the stage
     sources: Mapping[str, int] = field(default_factory=dict)  # where it was read -> calls
     n_calls: int = 0  # that have it
+    weak: tuple[str, ...] = ()  # of p50 and p95, those with fewer than 10 samples beyond them
 
     def to_dict(self) -> JsonDict:
         """Return the JSON form."""
@@ -144,6 +145,7 @@ class PhaseRow:
             "mean_ms": _ms(self.mean_ns),
             "p50_ms": _ms(self.p50_ns),
             "p95_ms": _ms(self.p95_ns),
+            "weak": list(self.weak),
             "critical_path_ratio": self.critical_path_ratio,
             "sources": dict(self.sources),
         }

@@ -105,6 +105,7 @@ def _part(wait: PhaseRow, name: str, part_ns: float, n_calls: int, source: str) 
         mean_ns=mean_ns,
         p50_ns=wait.p50_ns if is_whole else None,
         p95_ns=wait.p95_ns if is_whole else None,
+        weak=wait.weak if is_whole else (),
         critical_path_ratio=ratio,
         sources={source: wait.n_calls},
     )

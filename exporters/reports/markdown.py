@@ -70,19 +70,17 @@ def _stages(report: Report, marks: Marks) -> list[str]:
 def _stage(line: StageLine, marks: Marks) -> list[str]:
     name = _text(line.name.strip())
     share = marks.or_absent(figures.ABSENT if line.tenths is None else figures.percent(line.tenths / 1000))
+    percentiles = [line.percentile(name, marks).replace("*", "&#42;") for name in ("p50", "p95", "p99")]
     if line.stage is None:
-        percentiles = [marks.duration(line.percentile_ns(p)) if line.phase else "" for p in ("p50", "p95")]
         return [
             f"&nbsp;&nbsp;{name}" if line.name.startswith(" ") else name,
             "",
             "",
             *percentiles,
             "",
-            "",
             share,
         ]
     row, each = line.stage, line.stage.calls_per_request
-    percentiles = [marks.percentile(row.duration_ns, p).replace("*", "&#42;") for p in ("p50", "p95", "p99")]
     mean = marks.or_absent(figures.mean(None if each is None else each.mean))
     return [name, figures.count(row.n_calls), mean, *percentiles, marks.duration(row.self_ns), share]
 

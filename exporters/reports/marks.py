@@ -30,9 +30,14 @@ class Marks:
         """Return a percentile of a distribution of durations, marked when too few samples carry it."""
         if dist is None:
             return self.or_absent(figures.ABSENT)
-        is_weak = name in dist.weak
-        self.weak |= is_weak
-        return figures.duration(getattr(dist, name), unit) + (WEAK if is_weak else "")
+        return self.carried(getattr(dist, name), unit, is_weak=name in dist.weak)
+
+    def carried(self, ns: float | None, unit: str | None = None, *, is_weak: bool) -> str:
+        """Return a duration, or the mark of an absent one; with that of too few samples where they are."""
+        if ns is None or not is_weak:
+            return self.duration(ns, unit)
+        self.weak = True
+        return figures.duration(ns, unit) + WEAK
 
     def or_absent(self, figure: str) -> str:
         """Return the figure as it is, having noted whether it is the mark of an absent one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hotspan.analysis.shares import NOT_SELECTED, REST, UNATTRIBUTED, Shares, shown_phases
 from hotspan.exporters.reports import palette
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hotspan.analysis.report import PhaseRow, Report, StageRow
+    from hotspan.exporters.reports.marks import Marks
+
+_OF_PHASES: Final = ("p50", "p95")  # percentiles that phases have
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,14 @@ class StageLine:
         return (
             None if source is None else getattr(source, f"{name}_ns" if source is self.phase else name, None)
         )
+
+    def percentile(self, name: str, marks: Marks, unit: str | None = None) -> str:
+        """Return a percentile of the durations with its marks; empty for a line that has none."""
+        if self.stage is not None:
+            return marks.percentile(self.stage.duration_ns, name, unit)
+        if self.phase is None or name not in _OF_PHASES:
+            return ""
+        return marks.carried(self.percentile_ns(name), unit, is_weak=name in self.phase.weak)
 
 
 def stage_lines(report: Report) -> list[StageLine]:

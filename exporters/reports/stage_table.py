@@ -23,7 +23,6 @@ _COLUMNS: Final = ("calls", "each", "p50", "p95", "p99", "self")
 _DISPENSABLE: Final = ("self", "p99", "each", "p95", "calls")  # what a narrow screen loses, first to last
 _NAME_CELLS: Final = (8, 16, 28)  # least; before a column is lost; usual most
 _BAR_CELLS: Final = (3, 24)  # fewer cannot be compared by eye, more say nothing further
-_PHASE_PERCENTILES: Final = ("p50", "p95")
 _SHARE_CELLS: Final = len("100.0 %")
 
 
@@ -117,7 +116,7 @@ def _cells(name: str, lines: Sequence[StageLine], marks: Marks) -> list[str]:
         unit = figures.common_unit(line.stage.self_ns for line in lines if line.stage)
         return [marks.duration(line.stage.self_ns, unit) if line.stage else "" for line in lines]
     unit = figures.common_unit(line.percentile_ns(name) for line in lines)
-    return [_percentile(line, name, unit, marks) for line in lines]
+    return [line.percentile(name, marks, unit) for line in lines]
 
 
 def _each(line: StageLine, marks: Marks) -> str:
@@ -125,11 +124,3 @@ def _each(line: StageLine, marks: Marks) -> str:
         return ""
     per_request = line.stage.calls_per_request
     return marks.or_absent(figures.mean(None if per_request is None else per_request.mean))
-
-
-def _percentile(line: StageLine, name: str, unit: str | None, marks: Marks) -> str:
-    if line.stage is not None:
-        return marks.percentile(line.stage.duration_ns, name, unit)
-    if line.phase is None or name not in _PHASE_PERCENTILES:
-        return ""  # a rest, or a percentile that phases do not have
-    return marks.duration(line.percentile_ns(name), unit)

@@ -53,7 +53,13 @@ def test_no_line_is_wider_than_the_screen(full_report, width, encoding):
 
 def test_80_columns_hold_every_figure(by_hand):
     """With long phase names and a mark on every percentile, no column is lost in a pipe of 80."""
-    phases = (by_hand.phase("server_before_engine", 0.45, 0.46, 0.2), by_hand.phase("decode", 119, 120, 0.7))
+    phases = tuple(
+        dataclasses.replace(phase, weak=("p50", "p95"))
+        for phase in (
+            by_hand.phase("server_before_engine", 0.45, 0.46, 0.2),
+            by_hand.phase("decode", 119, 120, 0.7),
+        )
+    )
     few = by_hand.dist(402, 911, n=3)
     few = dataclasses.replace(few, weak=("p50", "p95", "p99"))
     stages = (
@@ -92,6 +98,22 @@ def test_a_percentile_that_no_call_of_a_phase_has_is_a_dash(by_hand):
     (line,) = (line.split() for line in text.splitlines() if line.startswith(" queue"))
     assert line == ["queue", figures.ABSENT, figures.ABSENT, "10.0", "%"]
     assert f"{figures.ABSENT} not measured" in text
+
+
+def test_a_percentile_of_a_phase_that_few_samples_carry_is_marked(by_hand):
+    """As one of a stage is, and the legend says what it means."""
+    phases = (
+        dataclasses.replace(by_hand.phase("queue", 3, 345, 0.5), weak=("p95",)),
+        by_hand.phase("decode", 300, 311, 0.4),
+    )
+    stages = (by_hand.stage("generation", 9, by_hand.dist(402, 911), 0.9, phases=phases),)
+    text = render(Report(stages=stages, unattributed=Unattributed(0, 0.1)), Screen(width=100))
+    lines = {line.split()[0]: line for line in text.splitlines() if line.startswith(" ")}
+
+    assert "3.00 ms" in lines["queue"]
+    assert "345 ms*" in lines["queue"]
+    assert "*" not in lines["decode"]
+    assert "* fewer than 10 samples lie beyond it" in text
 
 
 def test_estimates_of_single_changes_have_a_heading_and_columns(full_report):

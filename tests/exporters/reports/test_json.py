@@ -5,6 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 
+import pytest
+from made_traces import answer, many, request
+
+from hotspan.analysis import analyse
 from hotspan.exporters.reports.choose import choose
 from hotspan.exporters.reports.json import render, render_request
 from hotspan.testing import build_trace
@@ -72,3 +76,14 @@ def test_deep_attributes_are_bounded():
         ("answer", ZERO_NS, ZERO_NS + 1), stages={"answer": "request"}, attributes={"answer": {"a": deep}}
     )
     json.loads(render_request(choose([trace])))
+
+
+@pytest.mark.parametrize(("n", "weak"), [(5, ["p50", "p95"]), (25, ["p95"]), (220, [])])
+def test_phases_say_which_of_their_percentiles_few_calls_carry(n, weak):
+    """As the distributions of the stages do: fewer than 10 samples beyond it."""
+    report = analyse(many(n, lambda k: request(k, 100, answer(0, 100, ttft=40, last=90))))
+    (row,) = [row for row in json.loads(render(report))["stages"] if row["stage"] == "generation"]
+
+    assert {phase["phase"]: phase["weak"] for phase in row["phases"]} == dict.fromkeys(
+        ("first_token_wait", "decode", "stream_overhead", "unattributed"), weak
+    )
