@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from hotspan.analysis.tail import UNATTRIBUTED
+from hotspan.analysis.shares import REST
+from hotspan.analysis.tail import UNATTRIBUTED, TailPart
 from hotspan.exporters.reports import figures, palette
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from hotspan.analysis.report import Tail, TailPart
+    from hotspan.analysis.report import Tail
     from hotspan.analysis.shares import Shares
     from hotspan.exporters.reports.screen import Screen
 
@@ -67,6 +68,27 @@ def rows(tail: Tail, shares: Shares, n_figures: int) -> Iterator[tuple[str, str 
         )
 
 
-def _telling(parts: Sequence[TailPart]) -> list[TailPart]:
-    telling = [part for part in parts if max(part.all_ratio, part.slow_ratio) >= _SEEN_RATIO]
-    return telling[:_MOST_PARTS]
+def _telling(parts: Sequence[TailPart]) -> Iterator[TailPart]:
+    """Yield the parts that say something: stages, each followed by its phases and what these leave of it."""
+    telling = [part for part in parts if _is_seen(part)][:_MOST_PARTS]
+    for stage in (part for part in telling if part.phase is None):
+        phases = [part for part in telling if part.phase is not None and part.stage == stage.stage]
+        yield from (stage, *phases)
+        if phases and _is_seen(rest := _rest(stage, phases)):
+            yield rest
+
+
+def _is_seen(part: TailPart) -> bool:
+    return max(part.all_ratio, part.slow_ratio) >= _SEEN_RATIO
+
+
+def _rest(stage: TailPart, phases: Sequence[TailPart]) -> TailPart:
+    """Return what the phases leave of their stage: small ones, and the calls that failed, which have none."""
+    return TailPart(
+        stage.stage,
+        REST,
+        all_ns=stage.all_ns - sum(phase.all_ns for phase in phases),
+        slow_ns=stage.slow_ns - sum(phase.slow_ns for phase in phases),
+        all_ratio=stage.all_ratio - sum(phase.all_ratio for phase in phases),
+        slow_ratio=stage.slow_ratio - sum(phase.slow_ratio for phase in phases),
+    )

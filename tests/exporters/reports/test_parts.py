@@ -7,7 +7,8 @@ from made_traces import Call, answer, many, request
 from rich.cells import cell_len
 
 from hotspan.analysis import analyse, parse_where, select
-from hotspan.exporters.reports import console
+from hotspan.analysis.shares import Shares
+from hotspan.exporters.reports import console, tail_table
 from hotspan.exporters.reports.screen import Screen
 
 
@@ -45,3 +46,31 @@ def test_no_line_is_wider_than_the_screen(report, width, encoding):
 
     assert max(map(cell_len, text.splitlines())) <= width
     text.encode(encoding)
+
+
+def failing(number, *, ms=100.0):
+    """A request with a model call that failed, and one of `ms` that succeeded after it."""
+    return request(
+        number,
+        50 + ms,
+        answer(0, 50, status="error", name="failed"),
+        answer(50, 50 + ms, ttft=ms / 2, last=ms),
+    )
+
+
+def test_the_tails_phases_add_up_to_their_stage_with_a_rest():
+    """Calls that failed have no phases; their time is in the stage's figures all the same."""
+    report = analyse([failing(k, ms=400 if k == 20 else 100) for k in range(1, 21)], tail=95)
+    found = {name: cells for name, _, cells in tail_table.rows(report.tail, Shares(report), 4)}
+
+    assert found["generation"] == ["165 ms", "450 ms", "100.0 %", "100.0 %"]
+    assert found[" first_token_wait"][:2] == ["57.5 ms", "200 ms"]
+    assert found[" decode"][:2] == ["57.5 ms", "200 ms"]
+    assert found[" rest"] == ["50.0 ms", "50.0 ms", "30.3 %", "11.1 %"]
+
+
+def test_a_tail_without_failed_calls_has_no_rest():
+    """The phases say it all."""
+    report = analyse([request(k, 100, answer(0, 100, ttft=40, last=100)) for k in range(1, 21)])
+
+    assert " rest" not in {name for name, _, _ in tail_table.rows(report.tail, Shares(report), 4)}
