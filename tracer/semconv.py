@@ -197,6 +197,7 @@ PYDANTIC_N_INPUTS: Final = "inputs_count"  # texts of an embedding call
 
 # --- What other writers say of a span: read by analysis/dialects/, never written ---------------------------
 OPENINFERENCE_SCOPE: Final = "openinference.instrumentation"  # beginning of its scopes' names
+OPENINFERENCE_SCOPE_JS: Final = "@arizeai/openinference-instrumentation"  # the same of its JavaScript ones
 TRACELOOP_KIND: Final = "traceloop.span.kind"
 TRACELOOP_INTEGRATION: Final = "traceloop.association.properties.ls_integration"
 LLM_REQUEST_TYPE: Final = "llm.request.type"
@@ -221,6 +222,9 @@ LOGFIRE_MESSAGE: Final = "logfire.msg"  # the span's name with its values filled
 LOGFIRE_NAME: Final = "name"  # of what the Agents SDK traced
 LOGFIRE_DURATION: Final = "duration"  # seconds, of what a log tells of
 SPRING_AI_KIND: Final = "spring.ai.kind"
+GENKIT_SUBTYPE: Final = "genkit:metadata:subtype"
+GENKIT_NAME: Final = "genkit:name"  # of a model's or an embedder's span: the model
+GENKIT_OUTPUT: Final = "genkit:output"  # JSON, with the usage
 VERCEL_OPERATION: Final = "ai.operationId"  # on the Vercel AI SDK's spans
 AG2_TYPE: Final = "ag2.span.type"
 PYDANTIC_AI_CALL: Final = "model_request_parameters"  # on Pydantic AI's model spans
@@ -242,6 +246,8 @@ RPC_SYSTEM: Final = "rpc.system"
 MESSAGING_SYSTEM: Final = "messaging.system"
 DB_SYSTEM: Final = "db.system.name"
 DB_SYSTEM_OLD: Final = "db.system"
+DB_OPERATION: Final = "db.operation.name"
+DB_TOP_K: Final = "db.vector.query.top_k"  # of a vector store: present on searches
 TASK_STATUS: Final = "gen_ai.task.status"  # OpenLLMetry: failure
 PROVIDER_OLD: Final = "gen_ai.system"
 

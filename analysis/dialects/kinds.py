@@ -119,6 +119,20 @@ AG2: Final[Kinds] = (
     semconv.AG2_TYPE,
     {"agent": AGENT, "llm": GENERATION, "tool": TOOL, "conversation": VAGUE, "multi_conversation": VAGUE},
 )
+GENKIT: Final[Kinds] = (
+    semconv.GENKIT_SUBTYPE,
+    {
+        "model": GENERATION,
+        "embedder": EMBEDDING,
+        "retriever": RETRIEVAL,
+        "reranker": RERANK,
+        "tool": TOOL,
+        "prompt": CONTEXT_ASSEMBLY,
+        "flow": VAGUE,
+        "indexer": NOTHING,
+        "evaluator": NOTHING,
+    },
+)
 LLM_REQUEST: Final[Kinds] = (  # OpenLLMetry before 0.50, LiteLLM
     semconv.LLM_REQUEST_TYPE,
     {
@@ -172,5 +186,6 @@ VENDORS: Final[tuple[Kinds, ...]] = (
     NAT,
     AG2,
     SPRING_AI,
+    GENKIT,
     LLM_REQUEST,
 )

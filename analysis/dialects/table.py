@@ -41,6 +41,9 @@ _RUN_OF_AGENT: Final = re.compile(
 )
 _ANY: Final = re.compile("")
 _LLM: Final = ((semconv.OPENINFERENCE_KIND, re.compile("^LLM$")), (semconv.OPENINFERENCE_MODEL, _ANY))
+_AGENT_IF_IT_LOOPS: Final = Rule(
+    AGENT, having=((semconv.OPERATION, re.compile("^invoke_agent$")),), is_guess=True
+)
 _OPENINFERENCE: Final = Dialect(
     "OpenInference",
     scopes=(semconv.OPENINFERENCE_SCOPE,),
@@ -284,8 +287,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     Dialect(
         "OpenLIT: LangChain",
         scopes=("openlit.instrumentation.langchain",),
-        # Every chain with "agent" in its name.
-        rules=(Rule(AGENT, having=((semconv.OPERATION, re.compile("^invoke_agent$")),), is_guess=True),),
+        rules=(_AGENT_IF_IT_LOOPS,),  # on every chain with "agent" in its name
         stamps_first_chunk=True,
     ),
     Dialect(
@@ -330,6 +332,8 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
             Rule(VAGUE, re.compile(r"^ai\.")),  # ai.streamText: the loop around the steps
         ),
     ),
+    # Its `invoke_agent` is every generateText and streamText.
+    Dialect("Vercel AI SDK 7", scopes=("gen_ai",), rules=(_AGENT_IF_IT_LOOPS,)),
     Dialect(
         "LiteLLM",
         scopes=(semconv.LITELLM_SCOPE,),
@@ -375,7 +379,13 @@ def _of_marker(span: SpanRecord) -> Dialect | None:
 
 @lru_cache(maxsize=1024)
 def _of_scope(scope: str) -> Dialect | None:
-    """Return the entry with the longest beginning of the scope's name."""
+    """Return the entry with the longest beginning of the scope's name.
+
+    OpenInference's JavaScript libraries are named after their packages, and say the same as Python's.
+    """
+    if scope.startswith(semconv.OPENINFERENCE_SCOPE_JS):
+        library = scope.removeprefix(semconv.OPENINFERENCE_SCOPE_JS)
+        scope = semconv.OPENINFERENCE_SCOPE + library.replace("-", ".", 1).replace("-", "_")
     found = [
         (len(start), dialect)
         for dialect in DIALECTS

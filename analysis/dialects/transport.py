@@ -69,9 +69,18 @@ def transport_reading(span: SpanRecord) -> Reading | None:
             return NO_STAGE
         return Reading(stage, is_guess=True) if (stage := endpoint_stage(span)) else NO_STAGE
     if (system := _database(attributes)) is not None:
-        reads = system.lower() in _VECTOR_STORES and _READS.search(words_of(span.name))
+        reads = system.lower() in _VECTOR_STORES and _is_search(span)
         return Reading(semconv.RETRIEVAL, is_guess=True) if reads else NO_STAGE
     return None
+
+
+def _is_search(span: SpanRecord) -> bool:
+    """Return whether a vector store was asked for what is near: OpenLIT names Chroma's searches `GET`."""
+    if semconv.DB_TOP_K in span.attributes:
+        return True
+    operation = span.attributes.get(semconv.DB_OPERATION)
+    said = span.name if not isinstance(operation, str) else f"{span.name} {operation}"
+    return _READS.search(words_of(said)) is not None
 
 
 def _database(attributes: Attributes) -> str | None:

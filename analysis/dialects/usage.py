@@ -36,11 +36,16 @@ _NUMBERS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (semconv.CACHED_TOKENS, (semconv.CACHED_TOKENS_OLD, semconv.OPENINFERENCE_CACHED_TOKENS)),
     (semconv.REASONING_TOKENS, (semconv.OPENINFERENCE_REASONING_TOKENS,)),
 )
-_JSON_KEYS: Final = (semconv.LANGFUSE_USAGE, semconv.MLFLOW_USAGE, semconv.LANGSMITH_USAGE)
-# Our key -> the names inside such JSON: OpenAI's, Anthropic's, LangChain's, Langfuse's.
+_JSON_KEYS: Final = (
+    semconv.LANGFUSE_USAGE,
+    semconv.MLFLOW_USAGE,
+    semconv.LANGSMITH_USAGE,
+    semconv.GENKIT_OUTPUT,
+)
+# Our key -> the names inside such JSON: OpenAI's, Anthropic's, LangChain's, Langfuse's, Genkit's.
 _JSON_NAMES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    (semconv.INPUT_TOKENS, ("prompt_tokens", "input_tokens", "input")),
-    (semconv.OUTPUT_TOKENS, ("completion_tokens", "output_tokens", "output")),
+    (semconv.INPUT_TOKENS, ("prompt_tokens", "input_tokens", "input", "inputTokens")),
+    (semconv.OUTPUT_TOKENS, ("completion_tokens", "output_tokens", "output", "outputTokens")),
     (
         semconv.CACHED_TOKENS,
         ("cache_read_input_tokens", "input_cached_tokens", "cached_tokens", "cache_read"),
@@ -52,6 +57,7 @@ _MODELS: Final = (
     semconv.OPENINFERENCE_EMBEDDING_MODEL,
     semconv.LANGFUSE_MODEL,
     semconv.MLFLOW_MODEL,
+    semconv.GENKIT_NAME,
 )
 
 

@@ -38,6 +38,10 @@ def span(attributes=(), events=(), length_ms=300):
             {"langsmith.metadata.usage_metadata": '{"input_tokens": 9, "details": {"cache_read": 4}}'},
             {IN: 9, CACHED: 4},
         ),
+        (
+            {"genkit:output": '{"message": {}, "usage": {"inputTokens": 9, "outputTokens": 2}}'},
+            {IN: 9, OUT: 2},
+        ),
         ({"langfuse.observation.usage_details": "{broken"}, {}),
         ({"langfuse.observation.usage_details": "[1]"}, {}),
         ({"llm.token_count.prompt": True, "llm.token_count.completion": -1}, {}),
@@ -58,6 +62,7 @@ def test_tokens_under_the_conventions_name_stay():
     ("attributes", "model"),
     [
         ({"llm.model_name": "m"}, "m"),
+        ({"genkit:name": "vendor/m"}, "vendor/m"),
         ({"embedding.model_name": "m"}, "m"),
         ({"langfuse.observation.model.name": "m"}, "m"),
         ({"mlflow.llm.model": '"m"'}, "m"),

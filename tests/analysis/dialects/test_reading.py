@@ -8,6 +8,8 @@ from hotspan.tracer.record import Scope, SpanRecord
 OPENINFERENCE = "openinference.span.kind"
 OPERATION = "gen_ai.operation.name"
 FAMILY = "openinference.instrumentation"
+JS_FAMILY = "@arizeai/openinference-instrumentation"
+GENKIT = "genkit:metadata:subtype"
 TRACELOOP = "traceloop.span.kind"
 LANGSMITH = "langsmith.span.kind"
 
@@ -186,6 +188,17 @@ LLAMA_INDEX = "llamaindex.opentelemetry.tracer"
         ("ai", "ai.streamText", {}, None),
         ("ai", "ai.streamText.doStream", {OPERATION: "chat"}, "generation"),
         ("litellm", "raw_gen_ai_request", {}, "generation"),
+        (f"{JS_FAMILY}-langchain", "a", {OPENINFERENCE: "CHAIN", "metadata": CREATED}, "agent"),
+        (f"{JS_FAMILY}-langchain", "model", {OPENINFERENCE: "CHAIN", "metadata": NODE}, None),
+        (f"{JS_FAMILY}-openai-agents", "trace", {OPENINFERENCE: "AGENT"}, None),
+        ("genkit-tracer", "x/tiny", {GENKIT: "model"}, "generation"),
+        ("genkit-tracer", "x/emb", {GENKIT: "embedder"}, "embedding"),
+        ("genkit-tracer", "docs", {GENKIT: "retriever"}, "retrieval"),
+        ("genkit-tracer", "order", {GENKIT: "reranker"}, "rerank"),
+        ("genkit-tracer", "search", {GENKIT: "tool"}, "tool"),
+        ("genkit-tracer", "embed docs", {GENKIT: "indexer"}, None),
+        ("genkit-tracer", "ask", {GENKIT: "flow"}, None),
+        ("genkit-tracer", "generate", {"genkit:type": "util"}, None),
     ],
 )
 def test_the_entry_of_a_writer(scope, name, attributes, stage):
@@ -209,6 +222,23 @@ def test_the_entry_of_a_writer(scope, name, attributes, stage):
 def test_a_transport_has_no_stage_but_its_address_may_tell_one(attributes, kind, stage):
     """A client's request to a model server's address is a guess at what was asked for."""
     found = read(span("opentelemetry.instrumentation.httpx", "query", attributes, kind))
+
+    assert found == (stage, stage is not None)
+
+
+@pytest.mark.parametrize(
+    ("said", "stage"),
+    [
+        pytest.param({"db.vector.query.top_k": 2, "db.operation.name": "GET"}, "retrieval", id="how-many"),
+        pytest.param({"db.operation.name": "query"}, "retrieval", id="its-operation"),
+        pytest.param({"db.operation.name": "INSERT"}, None, id="another-operation"),
+        pytest.param({}, None, id="nothing"),
+    ],
+)
+def test_a_vector_store_was_searched_if_its_operation_says_so_or_how_many_were_wanted(said, stage):
+    """OpenLIT names a search of Chroma's `GET docs`."""
+    attributes = {OPERATION: "vectordb", "db.system.name": "chroma"} | said
+    found = read(span("openlit.instrumentation.chroma", "GET docs", attributes, "client"))
 
     assert found == (stage, stage is not None)
 

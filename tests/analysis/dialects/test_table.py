@@ -8,6 +8,7 @@ OPERATION = "gen_ai.operation.name"
 KIND = "openinference.span.kind"
 TRACELOOP = "traceloop.span.kind"
 CHAT, TOOL = {OPERATION: "chat"}, {OPERATION: "execute_tool"}
+AGENT = {OPERATION: "invoke_agent"}
 LLM = {KIND: "LLM", "llm.token_count.completion": 8}
 GRAPH = {KIND: "CHAIN", "metadata": '{"ls_integration": "langgraph"}'}
 
@@ -198,3 +199,25 @@ def test_openlits_query_of_llamaindex_is_no_retrieval_and_its_synthesis_no_model
     )
 
     assert found == {"request": (1, 0), "retrieval": (1, 0)}
+
+
+def test_the_vercel_sdk_calls_every_generation_an_agents_run():
+    """One that asks the model once is none; with a tool, or a second call, it is."""
+    found = counted(
+        "gen_ai",
+        ("request", 0, 100),
+        ("ask", 0, 30, "request"),
+        ("m1", 0, 30, "ask"),
+        ("help", 30, 100, "request"),
+        ("m2", 30, 50, "help"),
+        ("tool", 50, 60, "help"),
+        ("m3", 60, 100, "help"),
+        ask=AGENT,
+        help=AGENT,
+        m1=CHAT,
+        m2=CHAT,
+        m3=CHAT,
+        tool=TOOL,
+    )
+
+    assert found == {"request": (1, 0), "agent": (1, 0), "generation": (3, 0), "tool": (1, 0)}
