@@ -1,7 +1,7 @@
 """What a traced callable may return while its work goes on: the span ends with that, not at the return.
 
     (async) generator    stepped, see `streaming.py`
-    coroutine            awaited below the span
+    coroutine            awaited below the span; one that somebody else holds too is the very object
     task, future         the very object; the span ends when it is done
 
 What goes on is told by its type, and types that do not are remembered: a call pays one look into a set.
@@ -40,10 +40,26 @@ _said: Final[set[str]] = set()  # names of types that were warned of
 COMPLETE: Final[set[type]] = {NoneType, str, int, float, bool, bytes, list, dict, tuple}
 
 
+def _own_references() -> int:
+    # Counted, not written down: how many there are is the interpreter's affair.
+    def end_like(result: object, _span: None, *, generation: bool) -> int:
+        return sys.getrefcount(result) + generation
+
+    result = object()
+    return end_like(result, None, generation=False)
+
+
+_OWN_REFERENCES: Final = _own_references()  # to what only a wrapper and `end_with` hold
+
+
 def end_with(result: Any, span: Span, *, generation: bool) -> Any:
     """Return what a callable returned, or a stand-in of its type, and end `span` when it is over."""
     kind = type(result)
     if kind is CoroutineType or (kind is GeneratorType and _is_awaitable(result)):
+        if sys.getrefcount(result) > _OWN_REFERENCES:
+            # Whoever awaits it awaits it for all, and nobody may be told that a stand-in was never awaited.
+            span.end()
+            return result
         pending = _Unawaited(span, result)
         stand_in: Any = _await(pending, result, span, generation=generation)
         stand_in.__name__, stand_in.__qualname__ = result.__name__, result.__qualname__

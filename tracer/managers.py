@@ -11,7 +11,7 @@ import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
 
-from hotspan.tracer.streaming import first_pull
+from hotspan.tracer.sources import first_pull
 
 if TYPE_CHECKING:
     import types
@@ -55,7 +55,7 @@ def _within(spec: Stage, body: Generator[Any, Any, Any]) -> Generator[Any, Any, 
 async def _within_async(spec: Stage, body: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
     # `yield from`, which async generators do not have.
     async with spec:
-        pull = first_pull(body)
+        pull = first_pull(body.asend)
         while True:
             try:
                 item = await pull

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from hotspan.tracer.context import attach, detach, get_context, is_collecting
 from hotspan.tracer.decorate import with_flags_of
-from hotspan.tracer.streaming import first_pull
+from hotspan.tracer.sources import Standing, closing_by
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -70,12 +70,14 @@ def _carry(result: Any, context: Context) -> Any:
         return result
     if kind is GeneratorType and result.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE:
         return result  # to be awaited, not iterated
-    stand_in: Any = (_step if kind is GeneratorType else _step_async)(result, context)
+    standing = Standing()
+    stand_in: Any = (_step if kind is GeneratorType else _step_async)(result, context, standing)
+    standing.stand_for(stand_in)
     stand_in.__name__, stand_in.__qualname__ = result.__name__, result.__qualname__
     return stand_in
 
 
-def _step(source: Generator[Any, Any, Any], context: Context) -> Generator[Any, Any, Any]:
+def _step(source: Generator[Any, Any, Any], context: Context, standing: Standing) -> Generator[Any, Any, Any]:
     advance: Callable[[Any], Any] = source.send
     sent: Any = None
     closing = False
@@ -87,18 +89,24 @@ def _step(source: Generator[Any, Any, Any], context: Context) -> Generator[Any, 
         except StopIteration as stop:
             return stop.value
         finally:
+            sent = None  # an exception that was thrown in holds this frame
             if token is not None:
                 context = get_context()  # what the body left behind at its yield
                 detach(token)
+        advance = source.send
         try:
             sent = yield (item, item := None)[0]  # not kept here: it may be large
-            advance, closing = source.send, False
-        except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `throw` does
-            advance, sent, closing = source.throw, thrown, isinstance(thrown, GeneratorExit)
+            closing = False
+        except BaseException as thrown:
+            if standing.leaves(advance, thrown):
+                raise
+            advance, sent, closing = source.throw, thrown, closing_by(thrown) is not None
 
 
-async def _step_async(source: AsyncGenerator[Any, Any], context: Context) -> AsyncGenerator[Any, Any]:
-    pull = first_pull(source)
+async def _step_async(
+    source: AsyncGenerator[Any, Any], context: Context, standing: Standing
+) -> AsyncGenerator[Any, Any]:
+    pull = standing.first_pull(source.asend)
     closing = False
     while True:
         token = None if closing and is_collecting() else attach(context)
@@ -107,11 +115,15 @@ async def _step_async(source: AsyncGenerator[Any, Any], context: Context) -> Asy
         except StopAsyncIteration:
             return
         finally:
+            pull = None  # as `sent` above
             if token is not None:
                 context = get_context()
                 detach(token)
         try:
             pull = source.asend((yield (item, item := None)[0]))
             closing = False
-        except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `athrow` does
-            pull, closing = source.athrow(thrown), isinstance(thrown, GeneratorExit)
+        except BaseException as thrown:
+            pull, closing = None, closing_by(thrown) is not None
+            if standing.leaves(source.asend, thrown):
+                raise
+            pull = source.athrow(thrown)

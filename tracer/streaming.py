@@ -10,7 +10,6 @@ stream that is never started, one that is dropped, and the end of the interprete
 
 from __future__ import annotations
 
-import sys
 import weakref
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -20,7 +19,7 @@ from hotspan.tracer.context import NOT_HERE, ContextOverlay, attach, get_context
 from hotspan.tracer.faults import fault
 from hotspan.tracer.generation import TokenClock
 from hotspan.tracer.holds import MIN_HOLD_NS, n_at_once
-from hotspan.tracer.outcome import outcome_of
+from hotspan.tracer.sources import Standing, closing_by
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -43,7 +42,7 @@ _NEVER: Final = -(1 << 62)
 _open: dict[Unfinished, weakref.ref[Any]] = {}
 
 
-class Stream:
+class Stream(Standing):
     """One traced stream: its span, the time it was busy, and what its items say of tokens."""
 
     __slots__ = ("__weakref__", "counts", "holds", "span", "started", "texts", "tokens")
@@ -110,6 +109,7 @@ class Stream:
 
     def watch(self, stream: object) -> None:
         """End the span when `stream` is dropped without ever having been started."""
+        self.stand_for(stream)
         hold(self, stream, lambda: None if self.started else self.end(semconv.ABANDONED))
 
     def end(self, outcome: str | None = None, exc: BaseException | None = None) -> None:
@@ -196,8 +196,7 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
     below = stream.span.base
     inner: Context = stream.span  # what the body left behind at its last yield
     n_others, producer_ns, long_ns = 0, stream.span.start_ns, -MIN_HOLD_NS
-    stream.counts = lambda: stream.progress(n_others, producer_ns)
-    stream.started = True
+    stream.counts, stream.started = lambda: stream.progress(n_others, producer_ns), True
     advance: Callable[[Any], Any] = send
     sent: Any = None
     closing: str | None = None
@@ -224,15 +223,16 @@ def _step(source: Generator[Any, Any, Any], stream: Stream) -> Generator[Any, An
                 stamp(producer_ns)
             else:
                 n_others += stream.feed(producer_ns, item)
+            advance, closing = send, None
             try:
                 # What is no text is not kept here: it may be large.
                 sent = yield item if is_text else (item, item := None)[0]
-                advance, closing = send, None
-            except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `throw` does
-                advance, sent = source.throw, thrown
-                closing = _closing(thrown)
-                if closing is not None and is_collecting():
-                    switch, restore = _stay, _stay
+            except BaseException as thrown:
+                closing = closing_by(thrown)
+                if stream.leaves(send, thrown):
+                    raise
+                switch, restore = _switches(closing)
+                advance, sent = source.throw, thrown  # handed to the producer, as `throw` does
     except StopIteration as stop:
         stream.end(closing)
         return stop.value
@@ -251,9 +251,8 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
     below = stream.span.base
     inner: Context = stream.span  # what the body left behind at its last yield
     n_others, producer_ns, long_ns = 0, stream.span.start_ns, -MIN_HOLD_NS
-    stream.counts = lambda: stream.progress(n_others, producer_ns)
-    stream.started = True
-    pull = first_pull(source)
+    stream.counts, stream.started = lambda: stream.progress(n_others, producer_ns), True
+    pull = stream.first_pull(send)
     closing: str | None = None
     try:
         while True:
@@ -281,39 +280,28 @@ async def _step_async(source: AsyncGenerator[Any, Any], stream: Stream) -> Async
             try:
                 pull = send((yield item if is_text else (item, item := None)[0]))  # not kept, as in `_step`
                 closing = None
-            except BaseException as thrown:  # noqa: BLE001 - handed to the producer, as `athrow` does
+            except BaseException as thrown:
+                pull, closing = None, closing_by(thrown)
+                if stream.leaves(send, thrown):
+                    raise
+                switch, restore = _switches(closing)
                 pull = source.athrow(thrown)
-                closing = _closing(thrown)
-                if closing is not None and is_collecting():
-                    switch, restore = _stay, _stay
     except StopAsyncIteration:
         stream.end(closing)
     except BaseException as exc:
         stream.end(closing, exc)
         raise
+    finally:
+        pull = None  # as `sent` in `_step`
+
+
+def _switches(closing: str | None) -> tuple[Callable[[Any], Any], Callable[[Any], None]]:
+    """Return how a step enters and leaves the stream's context.
+
+    One that the garbage collector closes stays in the context that it finds: see `is_collecting`.
+    """
+    return (_stay, _stay) if closing is not None and is_collecting() else (attach, reset)
 
 
 def _stay(_context: object) -> None:
-    """Leave a stream that the garbage collector closes in the context that it finds: see `is_collecting`."""
-
-
-def _closing(thrown: BaseException) -> str | None:
-    """Return "abandoned" for what is thrown in where an item was yielded because nobody wants the next one.
-
-    That is `close`; and the cancellation of the task in which an event loop that ends closes the stream.
-    """
-    return semconv.ABANDONED if outcome_of(thrown) in (semconv.ABANDONED, semconv.CANCELLED) else None
-
-
-def first_pull(source: AsyncGenerator[Any, Any]) -> Any:
-    """Ask for the first item such that the event loop does not come to know `source`.
-
-    An event loop closes the asynchronous generators that it knows when it ends.  It knows the stand-in; if it
-    knew both, it would close both at once, and the inner one would complain that it is already running.
-    """
-    hooks = sys.get_asyncgen_hooks()
-    sys.set_asyncgen_hooks(None, None)
-    try:
-        return source.asend(None)
-    finally:
-        sys.set_asyncgen_hooks(*hooks)
+    """Leave the context as it is."""
