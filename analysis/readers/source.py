@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from hotspan.analysis.readers import compression
+from hotspan.analysis.readers import compression, temporary
 from hotspan.tracer.errors import TraceFileError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
+    from io import FileIO
 
 STDIN: Final = "-"
 HEAD_BYTES: Final = 1 << 16  # enough to tell a format
@@ -111,8 +112,13 @@ class Source:
             with Path(self.name).open("rb") as file:
                 yield file
             return
-        with tempfile.TemporaryFile() as copy:
-            copy.writelines(self.blocks())
+        with ExitStack() as stack:
+            with temporary.used():
+                # Not buffered: what does not fit fails where it is written, and not once more at the end.
+                copy = stack.enter_context(tempfile.TemporaryFile(buffering=0))
+            for block in self.blocks():
+                with temporary.used():
+                    _write(copy, block)
             copy.seek(0)
             yield copy
 
@@ -147,6 +153,12 @@ class Source:
             yield from compression.unframed(blocks, self.name, MAX_DOCUMENT_BYTES)
         except ValueError:
             self.is_cut = True
+
+
+def _write(file: FileIO, block: bytes) -> None:
+    rest = memoryview(block)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _cut(pieces: Sequence[bytes]) -> bytes:

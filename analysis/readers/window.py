@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import marshal
 import tempfile
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from hotspan.analysis.drafts import DraftTrace, spans_of
+from hotspan.analysis.readers import temporary
 from hotspan.analysis.readers.items import Drafts
 from hotspan.tracer.record import Event, Link, Resource, Scope, SpanRecord
 
@@ -64,7 +66,8 @@ class Window:
     def close(self) -> None:
         """Let go of what is in the temporary file."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # what it could not write is wanted no more
+                self._file.close()
 
     def rest(self) -> Iterator[Trace]:
         """Yield the traces that never were complete; call it last."""
@@ -90,7 +93,8 @@ class Window:
             if n_come == expected.get(trace_id):
                 yield self._close(trace_id)
             elif self._n_open > self._max_open:
-                self._spill()
+                with temporary.used():
+                    self._spill()
 
     def _close(self, trace_id: str) -> Trace:
         spans = self._open.pop(trace_id, [])
@@ -123,9 +127,11 @@ class Window:
         for offset, length in pieces:
             if file is None:
                 return
-            file.seek(offset)
+            with temporary.used():
+                file.seek(offset)
+                packed = file.read(length)
             # Our own bytes, from a file that no one else can open.
-            rows = marshal.loads(file.read(length))  # noqa: S302 - no one else can have written it
+            rows = marshal.loads(packed)  # noqa: S302 - no one else can have written it
             yield from map(self._owners.unpacked, rows)
 
 

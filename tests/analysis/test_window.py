@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import random
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,6 +22,7 @@ from hotspan.analysis.readers.source import Source
 from hotspan.analysis.readers.window import Window
 from hotspan.exporters.files import FileExporter
 from hotspan.tracer import semconv
+from hotspan.tracer.errors import TraceFileError
 from hotspan.tracer.record import Event, Link, Resource, Scope, SpanRecord
 
 RESOURCE = Resource({semconv.SERVICE_NAME: "bot"})
@@ -77,6 +82,49 @@ def test_what_waits_in_the_file_is_counted_and_the_file_goes(monkeypatch, tmp_pa
     assert len(next(traces)) == 5
     assert window.n_spilled > 10
     assert list(tmp_path.iterdir()) == []
+
+
+class _Full(io.FileIO):
+    """A file in a folder that is full, as the kernel has one of its own."""
+
+    def __init__(self, *_args, **_options):
+        super().__init__("/dev/full", "r+")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("buffering", [0, 1 << 20], ids=["met-at-once", "met-at-the-next-step"])
+def test_a_full_temporary_folder_is_blamed_and_not_the_file(monkeypatch, tmp_path, buffering):
+    """The sentence names the folder and the variable that moves it, wherever the system says no."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda **_: io.BufferedRandom(_Full(), buffering) if buffering else _Full()
+    )
+    window = Window({}, max_open=3)
+
+    with pytest.raises(TraceFileError, match=f"^{tmp_path}: the temporary folder .*No space left.*TMPDIR"):
+        list(window.complete([_span(number % 4, number)] for number in range(1, 21)))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_copy_that_does_not_fit_blames_the_folder_too(monkeypatch, tmp_path):
+    """What can only be read from a file that is not compressed is copied to the same place."""
+    path = tmp_path / "spans.parquet.gz"
+    path.write_bytes(gzip.compress(b"PAR1" + bytes(5_000_000)))
+    with Source(path).file() as file:
+        assert file.read() == b"PAR1" + bytes(5_000_000)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "TemporaryFile", _Full)
+
+    with pytest.raises(TraceFileError, match=f"^{tmp_path}: the temporary folder"), Source(path).file():
+        pass
+
+
+def test_a_temporary_folder_that_is_not_there_is_named(monkeypatch, tmp_path):
+    """A wrong TMPDIR."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+
+    with pytest.raises(TraceFileError, match="/none: the temporary folder cannot be used"):
+        list(Window({}, max_open=3).complete([_span(number % 4, number)] for number in range(1, 21)))
 
 
 @pytest.fixture
