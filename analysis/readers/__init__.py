@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hotspan.analysis.readers.census import count_spans
 from hotspan.analysis.readers.formats import is_plain_otlp_lines, items, items_of_lines
 from hotspan.analysis.readers.items import Drafts, Flaw, Item, LostNote, OtherLines, RefusedSpan
-from hotspan.analysis.readers.source import Source, sources_of
+from hotspan.analysis.readers.source import Source, all_sources
 from hotspan.analysis.readers.window import Window
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import HotspanError, UnusableTraceError
@@ -195,8 +195,8 @@ def load(path: str | os.PathLike[str], *more: str | os.PathLike[str]) -> TraceRe
 
     Raises:
         TraceFileError: A file is missing, empty, damaged, or of no format that is read; at once where it is
-            the path, else while the traces are iterated.
+            the path, or standard input is named twice, else while the traces are iterated.
         UnusableTraceError: There are spans, but none with a usable id and time.
         MissingDependencyError: A file is Parquet or zstd, and the package that reads it is not installed.
     """
-    return TraceReader(tuple(source for item in (path, *more) for source in sources_of(item)))
+    return TraceReader(all_sources((path, *more)))

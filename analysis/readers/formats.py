@@ -103,6 +103,10 @@ def _items(source: Source, warn: Warn) -> Iterator[Item]:
         why = "The writer recorded nothing, or has not flushed it yet: hotspan.flush()."
         msg = f"{source.name}: is empty. {why}"
         raise TraceFileError(msg)
+    if not head.strip(b"\0") and len(head) == HEAD_BYTES and not source.is_plain_file():
+        what = f"begins with {HEAD_BYTES:,} NUL bytes, and may have no end"
+        msg = f"{source.name}: {what}. Name the file that holds the traces."
+        raise TraceFileError(msg)
     if binary is None and begin[:1] in _PRETTY:
         yield from _Text(source, warn).items()
     elif head.startswith(_PARQUET):
@@ -217,8 +221,9 @@ class _Text:
         if not unknown:
             return _no_spans(self._source, "JSON")
         document, why = unknown[0]
+        what = f"what stands in its {document.wrapper}" if document.wrapper else "it"
         msg = (
-            f"{self._source.name}:{document.line}: is {why}; it begins with {_shown(document.text)}. "
+            f"{self._source.name}:{document.line}: is {why}; {what} begins with {_shown(document.text)}. "
             "Hotspan reads OTLP/JSON, as hotspan.configure(file=...) writes it, and what docs/formats.md "
             "lists; a file that was cut off has to be copied or recorded again."
         )

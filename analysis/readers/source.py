@@ -166,13 +166,21 @@ def _cut(pieces: Sequence[bytes]) -> bytes:
     return whole if len(whole) <= MAX_DOCUMENT_BYTES else whole[: MAX_DOCUMENT_BYTES + 1]
 
 
-def sources_of(path: str | os.PathLike[str]) -> list[Source]:
-    """Return the input that a path names: one file, or all files of a directory and those below it.
+def all_sources(paths: Iterable[str | os.PathLike[str]]) -> tuple[Source, ...]:
+    """Return the inputs that paths name: files, or all files of a directory and those below it.
 
     Raises:
-        TraceFileError: The path is empty, or there is none such, the directory has no file, or a file may
-            not be read.
+        TraceFileError: A path is empty, or there is none such, a directory has no file, a file may not be
+            read, or standard input is named more than once.
     """
+    found = tuple(source for path in paths for source in _sources_of(path))
+    if [source.name for source in found].count(STDIN) > 1:
+        msg = f"{STDIN}: standard input is named more than once, and can be read only once. Name it once."
+        raise TraceFileError(msg)
+    return found
+
+
+def _sources_of(path: str | os.PathLike[str]) -> list[Source]:
     name = os.fspath(path)
     if not name:
         msg = "'': is no file's name. Name the files that hold the traces, or - for standard input."

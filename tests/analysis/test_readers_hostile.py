@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from pathlib import Path
 
 import dialect_files as files
 import pytest
@@ -273,3 +274,40 @@ def test_a_line_that_is_too_long_costs_itself_only(tmp_path, n_before):
     (warning,) = reader.evidence.warnings
     assert f":{n_before + 1}: " in warning
     assert "longer than 64 MiB" in warning
+
+
+def test_what_a_document_without_a_usable_element_begins_with_is_named(tmp_path):
+    """Not the file itself: that begins as it should."""
+    path = tmp_path / "deep.json"
+    path.write_text('{"resourceSpans":' + 20_000 * "[")
+
+    with pytest.raises(
+        TraceFileError, match=r":1: is nested too deeply; what stands in its resourceSpans begins"
+    ):
+        list(load(path))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/dev/full"])
+def test_what_has_no_end_and_holds_nothing_is_refused_early(name):
+    """A device that gives NUL bytes for ever is told by the first of them."""
+    if not Path(name).exists():
+        pytest.skip("a device of Linux")
+
+    with pytest.raises(TraceFileError, match=f"^{name}: begins with 65,536 NUL bytes"):
+        list(load(name))
+
+
+def test_a_file_that_begins_with_nul_bytes_is_read_all_the_same(tmp_path):
+    """As a loss of power leaves it, however many they are."""
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(bytes(200_000) + b"\n" + _line(1))
+    reader = load(path)
+
+    assert [len(trace) for trace in reader] == [1]
+    assert "NUL bytes" in reader.evidence.warnings[0]
+
+
+def test_standard_input_is_named_once():
+    """It cannot be read again: said at once, and not as if the writer had written nothing."""
+    with pytest.raises(TraceFileError, match=r"^-: standard input is named more than once.* Name it once\.$"):
+        load("-", "-")
