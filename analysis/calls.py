@@ -47,6 +47,10 @@ class Calls:
         """Return whether a call begins with this span."""
         return self.tops[index] == index
 
+    def has_any_stage(self, tree: Tree) -> bool:
+        """Return whether any span of the tree says a stage."""
+        return any(self.has_stages[root] for root in (*tree.roots, *tree.partial_roots))
+
     def is_request(self, root: int) -> bool:
         """Return whether a root of the tree is a user's request."""
         return self.has_stages[root] and root not in self.aside

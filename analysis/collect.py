@@ -12,7 +12,7 @@ from hotspan.analysis import form_sums
 from hotspan.analysis.call_table import NO_REQUEST, NONE, CallTable, or_none
 from hotspan.analysis.calls import NO_OWNER, Calls, as_selected, attempts_of, calls_of, nearest
 from hotspan.analysis.classify import Outcome, outcome_of
-from hotspan.analysis.columns import MAX, longs, total
+from hotspan.analysis.columns import longs, total
 from hotspan.analysis.critical_path import Segment, critical_path
 from hotspan.analysis.drafts import drafts_of
 from hotspan.analysis.engine import EngineJoin, account_in_response
@@ -28,18 +28,20 @@ from hotspan.analysis.self_time import self_times, union_ns
 from hotspan.analysis.tail import NO_STAGE, RequestRows
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.analysis.twins import Laid, TwinFilter
+from hotspan.analysis.unstaged import Beginnings
 from hotspan.analysis.what_if import Replays, timeline_of
+from hotspan.analysis.writers import Writers
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from hotspan.analysis.call_columns import CallColumns
     from hotspan.analysis.columns import Longs
     from hotspan.analysis.form_batch import FormBatch
     from hotspan.analysis.forms import Matched
-    from hotspan.tracer.record import Attributes, Resource, SpanRecord, Trace
+    from hotspan.tracer.record import Attributes, SpanRecord, Trace
 
 _CANCELLED: frozenset[Outcome] = frozenset({"cancelled", "abandoned", "interrupted"})
 
@@ -117,32 +119,6 @@ class StageTotals:
 
 
 @dataclass(slots=True)
-class Writers:
-    """What the spans' resources say about the processes that wrote them."""
-
-    n_spans_of: Counter[int] = field(default_factory=Counter)  # id of a resource -> its spans
-    resources: dict[int, Resource] = field(default_factory=dict)  # keeps them alive: their ids are keys
-
-    def add(self, span: SpanRecord, n_spans: int = 1) -> None:
-        """Count spans for the writer of one of them."""
-        key = id(span.resource)
-        self.n_spans_of[key] += n_spans
-        self.resources.setdefault(key, span.resource)
-
-    def values(self, key: str) -> list[object]:
-        """Return the distinct values of one resource attribute, in the order of first appearance."""
-        found = (resource.attributes.get(key) for resource in self.resources.values())
-        return list(dict.fromkeys(value for value in found if isinstance(value, str | int | float)))
-
-    def weighted(self, key: str) -> Iterator[tuple[float, int]]:
-        """Yield a resource attribute of each writer that is a finite number, and how many spans it wrote."""
-        for identity, resource in self.resources.items():
-            value = resource.attributes.get(key)
-            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX:
-                yield value, self.n_spans_of[identity]
-
-
-@dataclass(slots=True)
 class Collector:
     """Everything that a report needs, added up over traces."""
 
@@ -164,12 +140,14 @@ class Collector:
     n_traces: int = 0
     n_partial_traces: int = 0
     n_unstaged_traces: int = 0
+    beginnings: Beginnings = field(default_factory=Beginnings)
     gaps: Gaps = field(default_factory=Gaps)
     twins: TwinFilter = field(default_factory=TwinFilter)
     engines: EngineJoin = field(default_factory=EngineJoin)
     warnings: list[str] = field(default_factory=list)
     forms: Forms | None = field(default_factory=Forms)  # None: every trace goes the long way
     _waiting: list[Matched] = field(default_factory=list)  # traces with a form that are not yet summed
+    _untold: list[Laid] = field(default_factory=list)  # without a stage: requests, if others begin as they do
 
     @property
     def n_requests(self) -> int:
@@ -188,14 +166,32 @@ class Collector:
                 self._sum_forms()
             return
         tree, repairs = repair(trace)
-        for laid in self.twins.put(Laid(tree, repairs, calls_of(tree)), self._sum_forms):
-            self._add(laid)
+        laid = Laid(tree, repairs, calls_of(tree))
+        if not laid.calls.has_any_stage(tree):
+            self._take_unstaged(laid)
+            return
+        self.beginnings.note(tree, laid.calls)
+        for ready in self.twins.put(laid, self._sum_forms):
+            self._add(ready)
 
-    def finish(self) -> None:
-        """Take in what still waits; call it after the last trace."""
+    def sum_up(self) -> None:
+        """Take in what waits for others; call it after the last trace."""
         for laid in self.twins.rest():
             self._add(laid)
         self._sum_forms()
+
+    def finish(self) -> None:
+        """Take in all that still waits; call it when it is known how all requests of the run begin."""
+        self.sum_up()
+        for laid in self._untold:
+            self._add(self.beginnings.applied(laid))
+        self._untold.clear()
+
+    def _take_unstaged(self, laid: Laid) -> None:
+        if self.beginnings.has_to_wait(laid.tree):
+            self._untold.append(laid)
+        else:
+            self._add(self.beginnings.applied(laid))
 
     def _sum_forms(self) -> None:
         self.add_batches(batches_of(self._waiting))
@@ -217,8 +213,7 @@ class Collector:
             self.writers.add(span)
         roots = [root for root in tree.roots if calls.is_request(root)]
         self.n_partial_traces += bool(tree.partial_roots)
-        has_stages = any(calls.has_stages[root] for root in (*tree.roots, *tree.partial_roots))
-        self.n_unstaged_traces += not has_stages
+        self.n_unstaged_traces += not calls.has_any_stage(tree)
         model_calls = self._model_calls(tree, calls)
         own_ns = self_times(tree, calls.staged_children)
         worked_ns = _worked(tree, calls, own_ns)

@@ -115,6 +115,7 @@ def _why_incomplete(collector: Collector) -> str:
 def _warnings(collector: Collector, seen: ReadEvidence) -> Iterator[str]:
     """Yield what no count of the evidence says: renderers put the counts into words themselves."""
     yield from collector.weights.warnings()
+    yield from collector.beginnings.warnings()
     yield from collector.gaps.warnings()
     yield from collector.twins.gains.warnings()
     n_disordered = _n_flagged(collector, DISORDERED)

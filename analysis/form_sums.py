@@ -38,6 +38,7 @@ def add_batch(collector: Collector, batch: FormBatch) -> None:
     form, n = batch.form, len(batch)
     times = FormTimes(batch)
     collector.n_traces += n
+    collector.beginnings.note_form(form)
     collector.gaps.add_stages(form.calls, n)
     collector.repairs["n_spans"] += n * len(form.spans)
     collector.repairs["n_entries"] += n * (form.spans[0].parent_id is not None)

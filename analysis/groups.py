@@ -11,6 +11,7 @@ from hotspan.analysis.engine import EngineJoin
 from hotspan.analysis.misses import listed
 from hotspan.analysis.parts import NO_VALUE, OTHER, WHOLE
 from hotspan.analysis.spelling import Word, is_number, quoted, spelt
+from hotspan.analysis.unstaged import Beginnings
 from hotspan.tracer import semconv
 from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
 from hotspan.tracer.record import Trace
@@ -65,6 +66,7 @@ class Grouping:
         self._others: set[Hashable] = set()
         self._keys: dict[str, None] = dict.fromkeys(_FIELDS)
         self._accounts: AccountsById = {}  # of engines, in traces of their own
+        self._beginnings = Beginnings()
 
     def add(self, trace: Trace) -> None:
         """Take in one trace; the requests that enter the program in it are grouped one by one."""
@@ -80,8 +82,11 @@ class Grouping:
         group = self._groups.get(key)
         if group is None:
             what = key if isinstance(key, _Without) else value
-            group = self._groups[key] = _Group(what, Collector(engines=EngineJoin(by_id=self._accounts)))
+            group = self._groups[key] = _Group(what, self._collector())
         group.collector.add(trace)
+
+    def _collector(self) -> Collector:
+        return Collector(engines=EngineJoin(by_id=self._accounts), beginnings=self._beginnings)
 
     @property
     def n_other_values(self) -> int:
@@ -101,6 +106,8 @@ class Grouping:
             UnusableTraceError: No request has the attribute; the message lists some that there are.
         """
         groups = list(self._groups.values())
+        for group in groups:
+            group.collector.sum_up()
         for group in groups:
             group.collector.finish()
         groups = [group for group in groups if group.collector.stages]
