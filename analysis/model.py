@@ -54,6 +54,7 @@ class Evidence:
     n_invalid_roots: int = 0  # of these, whose root is in the files and has an impossible time
     n_unstaged_traces: int = 0  # without any stage (an engine's own start-up, …): no requests
     n_dropped_spans: int = 0  # spans that the writer says it lost
+    n_unended_spans: int = 0  # of these, spans that had not ended when their program did
     n_duplicate_spans: int = 0  # copies, dropped
     n_same_id_spans: int = 0  # different spans under one id, kept
     n_orphan_spans: int = 0  # spans whose parent is not in the files, entries apart
@@ -91,6 +92,7 @@ class Evidence:
             "invalid_roots": self.n_invalid_roots,
             "unstaged_traces": self.n_unstaged_traces,
             "dropped_spans": self.n_dropped_spans,
+            "unended_spans": self.n_unended_spans,
             "duplicate_spans": self.n_duplicate_spans,
             "same_id_spans": self.n_same_id_spans,
             "orphan_spans": self.n_orphan_spans,
@@ -298,7 +300,7 @@ class GenerationSummary:
 class Amplification:
     """How many model calls, and how much resent prompt, one request costs.
 
-    Over the requests that ran an agent; where none did, over all requests with a model call.
+    Over the requests that ran an agent and called a model; where none did, over all with a model call.
     """
 
     n_requests: int = 0
