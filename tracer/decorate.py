@@ -89,13 +89,13 @@ def _wrap(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
         token = enter(span)
         try:
             result = fn(*args, **kwargs) if kwargs else fn(*args)
+            if type(result) not in COMPLETE:
+                span.leave(token)
+                return end_with(result, span, generation=generation)
         except BaseException as exc:
             span.fail(exc)
             span.close(token)
             raise
-        if type(result) not in COMPLETE:
-            span.leave(token)
-            return end_with(result, span, generation=generation)
         span.close(token)
         return result
 
@@ -114,13 +114,13 @@ def _wrap_coroutine(spec: Stage, fn: Callable[..., Any]) -> Callable[..., Any]:
         token = enter(span)
         try:
             result = await (fn(*args, **kwargs) if kwargs else fn(*args))
+            if type(result) not in COMPLETE:
+                span.leave(token)
+                return end_with(result, span, generation=generation)
         except BaseException as exc:
             span.fail(exc)
             span.close(token)
             raise
-        if type(result) not in COMPLETE:
-            span.leave(token)
-            return end_with(result, span, generation=generation)
         span.close(token)
         return result
 

@@ -157,6 +157,8 @@ class Span(SpanApi, ContextOverlay):
                 self._record_error(exc)
             elif outcome:
                 self.outcome(outcome)
+        except RecursionError:
+            return  # at the end of the stack not all of it can be said; the span must end all the same
         except Exception as own:  # noqa: BLE001 - the user's exception must not be replaced by one of ours
             fault(own)
 
@@ -170,9 +172,9 @@ class Span(SpanApi, ContextOverlay):
         if self.end_ns or not self.recording:
             return
         kind = type(exc).__qualname__
+        self._set_error(f"{kind}: {message_of(exc)}" if keep_messages else kind)
         self.set(semconv.ERROR_TYPE, kind)
         self.record_exception(exc)
-        self._set_error(f"{kind}: {message_of(exc)}" if keep_messages else kind)
 
     def _set_error(self, message: str) -> None:
         if self.recording and not self.end_ns and self.status != "ok":  # "ok" is the user's last word

@@ -114,20 +114,25 @@ class Stream(Standing):
 
     def end(self, outcome: str | None = None, exc: BaseException | None = None) -> None:
         """End the span, once, with the way out and with what was counted."""
-        if not release(self):
+        if _open.pop(self, None) is None:
             return
+        end_ns = clock.now_ns()
+        try:
+            self._tell(end_ns, outcome, exc)
+        except RecursionError:
+            pass  # at the end of the stack not all of it can be said; the span must end all the same
+        except Exception as own:  # noqa: BLE001 - the user's stream has ended well, whatever we made of it
+            fault(own)
+        self.span.end(clock.to_wall_ns(end_ns))
+
+    def _tell(self, end_ns: int, outcome: str | None, exc: BaseException | None) -> None:
         span = self.span
         if exc is not None and (outcome is None or isinstance(exc, Exception)):
             span.fail(exc)
         elif outcome is not None:
             span.outcome(outcome)
-        end_ns = clock.now_ns()
         if span.recording:
-            try:
-                self._account(end_ns - span.start_ns)
-            except Exception as own:  # noqa: BLE001 - the user's stream has ended well, whatever we made of it
-                fault(own)
-        span.end(clock.to_wall_ns(end_ns))
+            self._account(end_ns - span.start_ns)
 
     def _account(self, duration_ns: int) -> None:
         span = self.span
