@@ -8,6 +8,7 @@ Exporters are passed in by the package's face: capture does not know them.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
 import threading
@@ -32,6 +33,8 @@ from hotspan.tracer.settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+_log = logging.getLogger("hotspan")
 
 EXIT_TIMEOUT_S: Final = 2.0
 
@@ -165,7 +168,7 @@ def _end_with_worker_process() -> None:
     if process is not None and process.parent_process() is not None:
         from multiprocessing import util  # noqa: PLC0415 - such a worker has imported it
 
-        util.Finalize(None, shutdown, exitpriority=100)
+        util.Finalize(None, _at_exit, exitpriority=100)
 
 
 def _configure_from_environment() -> bool:
@@ -262,6 +265,13 @@ def shutdown(timeout: float = EXIT_TIMEOUT_S) -> FlushResult:
         return recorder.shutdown(timeout)
 
 
+def _at_exit() -> None:
+    try:
+        shutdown()
+    except KeyboardInterrupt:
+        _log.warning("hotspan: interrupted while it delivered the last spans; what had not arrived is lost")
+
+
 @contextmanager
 def recording_to(exporter: Exporter, new: Settings) -> Iterator[Recorder]:
     """Record to `exporter` alone inside the `with` block, then restore what was configured before."""
@@ -295,4 +305,4 @@ def _forget_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
-atexit.register(shutdown)
+atexit.register(_at_exit)

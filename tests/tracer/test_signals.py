@@ -1,6 +1,7 @@
 """A signal handler of the program's that raises, as a time limit does, wherever it strikes."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -107,3 +108,36 @@ def test_a_flush_that_is_interrupted_loses_nothing(tmp_path):
     )
     assert done.stdout.split() == ["60000", "0"]
     assert path.read_text().count('"spanId"') == 60_000
+
+
+IMPATIENT = """
+import sys, threading
+import hotspan
+from opentelemetry.sdk.trace import SpanProcessor
+
+class Slow(SpanProcessor):
+    def shutdown(self):
+        print("stopping", flush=True)
+        threading.Event().wait()
+
+hotspan.configure(span_processors=[Slow()])
+with hotspan.request("r"):
+    pass
+sys.exit(7)
+"""
+
+
+def test_a_ctrl_c_while_the_last_spans_are_delivered_is_said_in_one_line():
+    """Who does not want to wait at the end is told what that costs, without a traceback."""
+    with subprocess.Popen(
+        [sys.executable, "-c", IMPATIENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stopping\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 7
+    assert said.splitlines() == [
+        "hotspan: interrupted while it delivered the last spans; what had not arrived is lost"
+    ]
