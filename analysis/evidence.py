@@ -42,6 +42,7 @@ def evidence_of(collector: Collector, read: object) -> Evidence:
         n_invalid_roots=repairs["n_invalid_roots"],
         n_unstaged_traces=collector.n_unstaged_traces,
         n_dropped_spans=seen.n_dropped_spans,
+        n_unended_spans=min(seen.n_unended_spans, seen.n_dropped_spans),
         n_duplicate_spans=repairs["n_duplicates"],
         n_same_id_spans=repairs["n_same_id"],
         n_orphan_spans=repairs["n_orphans"],

@@ -88,7 +88,7 @@ class Channel:
             with self._changed:
                 self._lose(n_spans)
                 self._changed.notify_all()
-            self._warn(f"{n_spans} spans {why}")
+            self._warn(f"{_counted(n_spans)} {why}")
 
     def wait_idle(self, deadline: float) -> bool:
         """Wait until everything queued was delivered or lost; False when the deadline came first."""
@@ -172,7 +172,7 @@ class Channel:
         return None
 
     def _warn_of_loss(self, n_spans: int) -> None:
-        self._warn(f"{n_spans} spans were lost on the way to {self.name}: it is too slow or does not answer")
+        self._warn(f"{_counted(n_spans)} lost on the way to {self.name}: it is too slow or does not answer")
 
     def _warn(self, message: str) -> None:
         # Once, a collector that is down would otherwise fill the user's log; and never under the lock, since
@@ -180,3 +180,7 @@ class Channel:
         if not self._warned:
             self._warned = True
             _log.warning("hotspan: %s (said once; the loss is counted)", message)
+
+
+def _counted(n_spans: int) -> str:
+    return "1 span" if n_spans == 1 else f"{n_spans} spans"

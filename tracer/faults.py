@@ -1,4 +1,4 @@
-"""What went wrong and no span tells: faults of Hotspan's own, and calls whose process died.
+"""What went wrong and no span tells: faults of Hotspan's own, calls whose process died, spans without an end.
 
 A fault is logged once, counted, and raised only under pytest: tracing must never break the program that is
 traced, nor hide from its own tests that it is wrong.
@@ -16,11 +16,16 @@ _log = logging.getLogger("hotspan")
 
 n_faults = 0
 n_broken_calls = 0
+n_unended_spans = 0
 
 
 def notes() -> dict[str, int]:
     """Return what a trace file is to note of this process, each under its key."""
-    return {semconv.FAULTS: n_faults, semconv.BROKEN_CALLS: n_broken_calls}
+    return {
+        semconv.FAULTS: n_faults,
+        semconv.BROKEN_CALLS: n_broken_calls,
+        semconv.UNENDED_SPANS: n_unended_spans,
+    }
 
 
 def broken_call() -> None:
@@ -28,6 +33,13 @@ def broken_call() -> None:
     global n_broken_calls  # noqa: PLW0603 - one count per process
     with process.lock:
         n_broken_calls += 1
+
+
+def unended(n_spans: int) -> None:
+    """Take note of spans that are lost because they had not ended when the program did."""
+    global n_unended_spans  # noqa: PLW0603 - one count per process
+    with process.lock:
+        n_unended_spans += n_spans
 
 
 def count() -> int:

@@ -271,6 +271,7 @@ class Recorder:
             # The drain that has taken the time hands over its batch and no more: the rest is counted here.
             self._given_up = True
         n_unfinished = 0 if carry_on else self.n_open()
+        faults.unended(n_unfinished)
         for channel in self.channels:
             channel.note_lost(n_unfinished, "had not ended")
             channel.note_lost(len(self._foreign), "of other processes were left when time was up")

@@ -88,6 +88,7 @@ CONVENTION: Final = "hotspan.genai_convention"  # resource: the GenAI convention
 SAMPLE_RATIO: Final = "hotspan.sample_ratio"  # resource: share of requests that were traced
 LOST_SPANS: Final = "hotspan.lost_spans"  # resource of a line without spans: spans lost since the line before
 FAULTS: Final = "hotspan.faults"  # resource of a line without spans: faults of the tracing itself
+UNENDED_SPANS: Final = "hotspan.unended_spans"  # likewise: of the lost ones, those open at the program's end
 BROKEN_CALLS: Final = "hotspan.broken_calls"  # likewise: calls to worker processes that died
 OVERHEAD_NS: Final = (
     "hotspan.overhead_per_span_ns"  # resource: measured cost of one span on the calling thread

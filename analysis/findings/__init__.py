@@ -32,6 +32,7 @@ Rule = Callable[[Report], Iterator[Finding]]
 # Of one severity, the findings come in this order.
 _RULES: Final[tuple[Rule, ...]] = (
     quality.spans_lost,
+    quality.spans_unended,
     quality.requests_failed,
     failures.calls_failed,
     failures.streams_truncated,

@@ -11,6 +11,7 @@ from hotspan.analysis.words import percent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hotspan.analysis.model import Severity
     from hotspan.analysis.requests import RequestSummary
 
 _MIN_REQUESTS: Final = 20  # for a median that more than a handful of requests carry
@@ -18,17 +19,40 @@ _MANY_FAILED: Final = 0.1
 
 
 def spans_lost(report: Report) -> Iterator[Finding]:
-    """Say that the writer lost spans."""
-    lost = report.evidence.n_dropped_spans
+    """Say that the writer lost spans on their way."""
+    lost = report.evidence.n_dropped_spans - report.evidence.n_unended_spans
     if lost:
-        total = report.evidence.n_spans + lost
         yield Finding(
             "spans-lost",
-            "critical" if lost / total > WORTHWHILE else "warning",
-            f"{lost} of {total} spans were lost before they were written: every figure here lacks them.",
+            _how_bad(report, lost),
+            f"{_of_all(report, lost)} {'was' if lost == 1 else 'were'} lost before they were written: every "
+            "figure here lacks them.",
             {"dropped_spans": lost, "against": {"spans_read": report.evidence.n_spans}},
             "Record again with less load per process, or write to a file instead of a collector.",
         )
+
+
+def spans_unended(report: Report) -> Iterator[Finding]:
+    """Say that spans had not ended when their program did: no load is the cause."""
+    unended = report.evidence.n_unended_spans
+    if unended:
+        yield Finding(
+            "spans-unended",
+            _how_bad(report, unended),
+            f"{_of_all(report, unended)} had not ended when their program did: every figure here lacks them, "
+            "and where one is a request, all of it.",
+            {"unended_spans": unended, "against": {"spans_read": report.evidence.n_spans}},
+            "Let the work end before the program does: join its threads, await its tasks, close its streams.",
+        )
+
+
+def _of_all(report: Report, n: int) -> str:
+    return f"{n} of {report.evidence.n_spans + report.evidence.n_dropped_spans} spans"
+
+
+def _how_bad(report: Report, n: int) -> Severity:
+    total = report.evidence.n_spans + report.evidence.n_dropped_spans
+    return "critical" if n / total > WORTHWHILE else "warning"
 
 
 def requests_failed(report: Report) -> Iterator[Finding]:

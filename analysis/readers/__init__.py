@@ -32,6 +32,7 @@ _NOTES = {
     semconv.LOST_SPANS: "n_dropped_spans",
     semconv.FAULTS: "n_faults",
     semconv.BROKEN_CALLS: "n_broken_calls",
+    semconv.UNENDED_SPANS: "n_unended_spans",
 }
 
 
@@ -41,6 +42,7 @@ class ReadEvidence:
 
     files: tuple[str, ...] = ()
     n_dropped_spans: int = 0  # that a writer noted as lost
+    n_unended_spans: int = 0  # of these, open when their program ended
     n_refused_spans: int = 0  # without a usable id or time
     n_faults: int = 0  # of the tracing itself, that a writer noted
     n_broken_calls: int = 0  # to worker processes that died, that a writer noted

@@ -172,7 +172,9 @@ def _is_complete(evidence: Evidence) -> bool:
 
 
 def _incomplete(evidence: Evidence) -> Iterator[str]:
-    if n := evidence.n_dropped_spans:
+    if n := evidence.n_unended_spans:
+        yield f"{counted(n, 'span')} had not ended when the program did: calls and times below lack them"
+    if n := evidence.n_dropped_spans - evidence.n_unended_spans:
         yield f"{counted(n, 'span')} lost by the traced program: calls and times below are too low"
     for n, fault in _partial(evidence):
         yield f"{counted(n, 'partial trace')} (the root {fault}): counted per stage, in no request figure"

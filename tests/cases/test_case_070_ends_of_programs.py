@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from hotspan.analysis import analyse, load
+
 HEAD = """
 import os, sys, threading, signal, time, asyncio
 import hotspan
@@ -68,6 +70,36 @@ def test_quiet_and_complete(tmp_path, body, code, n_spans):
     assert "Error" not in done.stderr
     n_found = path.read_text().count('"spanId"')
     assert n_found == n_spans if n_spans is not None else n_found > 0
+
+
+OPEN = (
+    HEAD
+    + """
+begun = threading.Event()
+def work():
+    with hotspan.request():
+        begun.set()
+        threading.Event().wait()
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+with hotspan.request():
+    pass
+"""
+)
+
+
+def test_what_had_not_ended_is_told_from_what_was_lost(tmp_path):
+    """A daemon thread is at work when the program ends: neither load nor a collector is the cause."""
+    path = tmp_path / "run.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, path], capture_output=True, text=True, timeout=60, check=True
+    )
+    report = analyse(load(path))
+
+    assert "1 span had not ended" in done.stderr
+    assert (report.evidence.n_dropped_spans, report.evidence.n_unended_spans) == (1, 1)
+    assert "spans-unended" in {finding.id for finding in report.findings}
+    assert "spans-lost" not in {finding.id for finding in report.findings}
 
 
 INTERRUPTED = (

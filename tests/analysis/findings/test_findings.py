@@ -80,6 +80,19 @@ def test_lost_spans_spoil_every_figure(n_lost, severities):
     ]
 
 
+def test_spans_that_had_not_ended_are_another_matter_than_lost_ones():
+    """Each cause has its own advice: less load on the way, or an end of the work before the program's."""
+    both = findings(_report(evidence=Evidence(n_spans=96, n_dropped_spans=4, n_unended_spans=3)))
+    (open_,) = findings(_report(evidence=Evidence(n_spans=1, n_dropped_spans=1, n_unended_spans=1)))
+
+    assert [(finding.id, finding.text.split(":")[0]) for finding in both] == [
+        ("spans-lost", "1 of 100 spans was lost before they were written"),
+        ("spans-unended", "3 of 100 spans had not ended when their program did"),
+    ]
+    assert open_.severity == "critical"
+    assert "load" not in open_.next_step
+
+
 def test_spans_that_could_not_be_read_are_not_lost():
     """They were written: what is wrong is the writer, and the evidence says it."""
     evidence = Evidence(n_spans=100, n_invalid_spans=50, n_unfinished_spans=10, n_orphan_spans=5)
