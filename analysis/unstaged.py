@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _MAX_BEGINNINGS: Final = 1_000  # that are remembered
 _MAX_WAITING: Final = 20_000  # spans
-_PLACES: Final = ("http.route", "url.path", "http.target", "url.full", "http.url")
+_PLACES: Final = (
+    semconv.ROUTE, semconv.URL_PATH, semconv.URL_PATH_OLD, semconv.URL, semconv.URL_OLD,
+)  # fmt: skip
 
 Beginning = tuple[str, str, str]  # scope, name, and route or address of a root
 

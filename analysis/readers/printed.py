@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hotspan.analysis.readers.source import Source
 
-_LOOKED_AT: Final = 4 << 20  # bytes in which the first span has to begin
+_LOOKED_AT: Final = 2 << 20  # bytes in which the first span has to begin
 # At the begin of a line: whoever made an array of the spans is read as any other JSON.
 _SPAN: Final = re.compile(
     rb'^\{\s*"name": "(?:[^"\\\n]|\\.)*+",\s*"context": \{\s*"trace_id": "0x[^\n]*', re.MULTILINE
