@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from hotspan.analysis.basis import Evidence
 from hotspan.analysis.call_table import CLIPPED, DISORDERED
 from hotspan.analysis.calls import NOT_SELECTED
-from hotspan.analysis.model import Evidence
 from hotspan.analysis.readers import ReadEvidence
 from hotspan.tracer import semconv
 

@@ -150,7 +150,7 @@ def _worked(times: FormTimes, top: int) -> Longs:
         return worked
     inner = np.maximum.reduce(list(held.values()))
     own = held.get(top, inner)
-    return np.maximum(worked - np.maximum(np.where(own < 0, inner, own), 0), 0)
+    return np.asarray(np.maximum(worked - np.maximum(np.where(own < 0, inner, own), 0), 0))
 
 
 def _add_requests(collector: Collector, times: FormTimes) -> Longs:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hotspan.analysis.amplification import amplification
+from hotspan.analysis.basis import Evidence
 from hotspan.analysis.collect import Collector, StageTotals
 from hotspan.analysis.columns import view
 from hotspan.analysis.evidence import evidence_of
@@ -20,7 +21,6 @@ from hotspan.analysis.groups import Grouping
 from hotspan.analysis.model import (
     PHASES,
     Amplification,
-    Evidence,
     Finding,
     GenerationSummary,
     PhaseRow,

@@ -86,7 +86,7 @@ class RunCollector:
             for run, had in _runs_of_form(times, siblings):
                 traces = had & times.path[:, form.below(run[0])].any(axis=1)
                 if traces.any() and (key := self._key(form.calls, form.spans, run)):
-                    durations = times.durations[np.ix_(traces, run)]
+                    durations = times.durations[traces][:, run]
                     self._totals[key].total_ns += total(durations.ravel())
                     self._totals[key].longest_calls_ns += total(durations.max(axis=1))
                     self._count(key, form.spans, run, len(durations))
