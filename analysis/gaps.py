@@ -11,6 +11,7 @@ from hotspan.analysis.classify import outcome_of
 from hotspan.analysis.dialects import makes_no_call, read
 from hotspan.analysis.dialects.failures import has_exception
 from hotspan.analysis.dialects.first_token import is_unbelievable
+from hotspan.analysis.dialects.transport import endpoint_stage
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Gaps:
     n_unanswered: int = 0  # model spans that made no call, by what they do not say
     n_exceptions: int = 0  # other writers' calls that recorded one, and say no failure
     n_cut_short: int = 0  # model calls whose span ended before their first chunk
+    n_bare: int = 0  # model calls of which nothing but an HTTP request is known
     n_unbelieved: int = 0  # model spans whose first token is said to have come at once, or after their end
     _names: dict[str, None] = field(default_factory=dict)  # of guessed spans, the first few
 
@@ -77,6 +79,7 @@ class Gaps:
             if semconv.CUT_SHORT in span.attributes
         }
         self.n_cut_short += len(cut_short)
+        self.n_bare += sum(_is_bare(tree.spans[index]) for index in calls.guessed)
         self.n_hiding += sum(semconv.HIDDEN_CALLS in span.attributes for span in tree.spans)
         for index in calls.guessed:
             if len(self._names) < _MOST_NAMES:
@@ -151,6 +154,21 @@ class Gaps:
                 "counted until the last chunk that is known, or until the end of the span around them where "
                 "nothing else follows there: what is missing is time of the spans around them"
             )
+        if self.n_bare:
+            yield (
+                f"model calls known from their HTTP requests alone: {self.n_bare}; most clients end the span "
+                "of a streamed answer with its headers, and such a call took longer than is counted"
+            )
+
+
+def _is_bare(span: SpanRecord) -> bool:
+    """Return whether a guessed call is an HTTP client's span that got an answer and tells nothing of it."""
+    return (
+        span.kind == "client"
+        and semconv.OUTPUT_TOKENS not in span.attributes
+        and endpoint_stage(span) == semconv.GENERATION
+        and outcome_of(span) == "ok"
+    )
 
 
 def _survived(span: SpanRecord) -> bool:

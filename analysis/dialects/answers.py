@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -24,11 +25,25 @@ _ANSWERS: Final = (
     semconv.TTFT_NS,
     *_TOLD_BY_WRITERS,
 )
+_OUTPUTS: Final = (
+    semconv.OPENINFERENCE_OUTPUT,
+    semconv.MLFLOW_OUTPUTS,
+    semconv.LANGFUSE_OUTPUT,
+    semconv.TRACELOOP_OUTPUT,
+)
+# What Python prints of `anthropic.Stream` or of a generator, in quotes where the output is JSON.
+_STREAM: Final = re.compile(r'"?<(?:[\w.]*Stream\w*|(?:async_)?generator) object\b[^"]*>"?$')
 
 
 def has_answer(span: SpanRecord) -> bool:
     """Return whether a model span tells anything of an answer: its size, its id, its end, its text."""
     return any(key in span.attributes for key in _ANSWERS) or _has_message(span)
+
+
+def is_stream(span: SpanRecord) -> bool:
+    """Return whether a span's output is the object that is the stream: it ended before that was read."""
+    said = (span.attributes.get(key) for key in _OUTPUTS)
+    return any(isinstance(text, str) and _STREAM.match(text) is not None for text in said)
 
 
 def is_embedding(span: SpanRecord) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.dialects.answers import is_stream
 from hotspan.analysis.dialects.chunk_events import chunks_of
 from hotspan.analysis.dialects.kinds import OPERATION
 from hotspan.analysis.dialects.rules import kind_of
@@ -39,7 +40,7 @@ def until_last_chunk(span: SpanRecord) -> SpanRecord:
     """
     chunks = chunks_of(span) if span.events and span.end_ns is not None else None
     if chunks is None:
-        return _cut_short(span) if _returns_stream(span) else span
+        return _cut_short(span) if _returns_stream(span) or is_stream(span) else span
     first, last = chunks
     if last <= (span.end_ns or 0):
         return span

@@ -9,6 +9,7 @@ from hotspan.tracer.testing import build_trace
 
 OPERATION = "gen_ai.operation.name"
 MS = 1_000_000
+CHAT = {OPERATION: "chat"}
 
 
 def warnings(*spans, **attributes):
@@ -31,6 +32,30 @@ def test_a_clients_own_request_is_no_guess():
     spans = [("ask", 0, 100), ("e", 0, 50, "ask"), ("POST", 10, 40, "e"), ("m", 50, 90, "ask")]
 
     assert not warnings(*spans, e={OPERATION: "embeddings"}, m={OPERATION: "chat"}, POST=post)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param({}, 1, id="nothing-of-the-answer"),
+        pytest.param({"gen_ai.usage.output_tokens": 5}, 0, id="its-tokens"),
+        pytest.param({"url.full": "http://h/v1/embeddings"}, 0, id="no-model-call"),
+        pytest.param({"error.type": "500"}, 0, id="a-failure"),
+    ],
+)
+def test_a_model_call_of_which_only_its_request_is_known_may_be_too_short(said, expected):
+    """An HTTP client's span ends when the headers come, and the stream is read after that."""
+    post = {"http.request.method": "POST", "url.full": "http://h/v1/chat/completions"} | said
+    trace = build_trace(
+        ("ask", 0, 100), ("POST", 10, 40, "ask"), ("m", 50, 90, "ask"), attributes={"POST": post, "m": CHAT}
+    )
+    spans = [span._replace(kind="client") if span.name == "POST" else span for span in trace.spans]
+
+    found = [line for line in analyse([Trace("1", spans)]).evidence.warnings if "requests alone" in line]
+
+    assert [line.split(";")[0] for line in found] == [
+        "model calls known from their HTTP requests alone: 1"
+    ] * expected
 
 
 def test_the_number_of_a_run_is_left_out_of_its_name():

@@ -110,3 +110,21 @@ def test_a_call_without_an_answer_in_a_run_that_failed_is_what_failed(scope, sai
     translated = translate([run._replace(status="error"), first, second])
 
     assert [found.status for found in translated] == ["error", status, "error"]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_cut"),
+    [
+        pytest.param({"mlflow.spanOutputs": '"<anthropic.Stream object at 0x7f00>"'}, True, id="a-stream"),
+        pytest.param({"output.value": "<openai.AsyncStream object at 0x7f00>"}, True, id="an-async-one"),
+        pytest.param({"output.value": "<generator object f.<locals>.g at 0x7f00>"}, True, id="a-generator"),
+        pytest.param({"langfuse.observation.output": "<async_generator object>"}, True, id="no-address"),
+        pytest.param({"output.value": "<anthropic.Message object at 0x7f00>"}, False, id="an-answer"),
+        pytest.param({"output.value": "a <generator object> is lazy"}, False, id="a-text"),
+    ],
+)
+def test_a_span_whose_output_is_its_stream_was_cut_short(said, is_cut):
+    """It ended when the object was made that the caller then reads."""
+    (found,) = translate([span("app", "chat", {OPERATION: "chat"} | said)])
+
+    assert (semconv.CUT_SHORT in found.attributes) is is_cut
