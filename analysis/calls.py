@@ -6,16 +6,16 @@ Rules: docs/definitions.md#trace-request-stage.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.sighting import Kin, Sighting, paired, sighting_of
 from hotspan.analysis.stages import stages_of
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Mapping, Sequence
 
     from hotspan.tracer.record import SpanRecord
 
@@ -36,12 +36,18 @@ class Calls:
 
     stages: Sequence[str | None]  # a root that says none is a `request`
     owners: Sequence[int]  # nearest span at or above i that has a stage; NO_OWNER where there is none
-    tops: Sequence[int]  # outermost span of i's call; NO_OWNER for a span without a stage
+    tops: Sequence[int]  # outermost span of i's call; NO_OWNER for a span without a stage, or of a twin
     staged_children: Sequence[Sequence[int]]  # nearest descendants that have a stage
     has_stages: Sequence[bool]  # for a root: whether any span at or below it says a stage
     guessed: Sequence[int] = ()  # spans whose stage was read from their name or address alone
 
     aside: frozenset[int] = frozenset()  # roots that are work of their own, and no request
+    # Spans of calls that other spans tell too, and outermost span of that call; NO_OWNER: in another trace.
+    twins: Mapping[int, int] = field(default_factory=dict)
+
+    def call_of(self, index: int) -> int:
+        """Return the outermost span of the call whose time a span with a stage is, twins' spans included."""
+        return self.twins.get(index, self.tops[index])
 
     def is_call(self, index: int) -> bool:
         """Return whether a call begins with this span."""
@@ -56,19 +62,29 @@ class Calls:
         return self.has_stages[root] and root not in self.aside
 
 
-def calls_of(tree: Tree, twins: AbstractSet[int] = frozenset()) -> Calls:
+def calls_of(tree: Tree, twins: Mapping[int, int] | None = None) -> Calls:
     """Return the stages and calls of a tree.
 
     Args:
         tree: One repaired trace.
-        twins: Outermost spans of calls that are written elsewhere too, and count there.
+        twins: Outermost spans of calls that are written elsewhere too, and count there: the outermost span
+            of that call, or `NO_OWNER` where it is in another trace.  Their time is their stage's, unless
+            they are all that a root holds.
     """
     stages, guessed = stages_of(tree)
     calls = _laid_out(tree, list(stages), guessed)
     if not twins:
         return calls
-    kept = [None if calls.tops[index] in twins else stage for index, stage in enumerate(stages)]
-    return _laid_out(tree, kept, guessed)
+    members = {index: twins[top] for index, top in enumerate(calls.tops) if top in twins and top != NO_OWNER}
+    others = _roots_with_stages(tree, [None if i in members else stage for i, stage in enumerate(stages)])
+    root_of = _roots_of(tree)
+    kept = [
+        None if index in members and not others[root_of[index]] else stage
+        for index, stage in enumerate(stages)
+    ]
+    calls = _laid_out(tree, kept, guessed)
+    tops = [NO_OWNER if index in members else top for index, top in enumerate(calls.tops)]
+    return replace(calls, tops=tops, twins=members)
 
 
 def as_selected(tree: Tree, calls: Calls) -> Calls:
@@ -136,6 +152,14 @@ def _roots_with_stages(tree: Tree, stages: Sequence[str | None]) -> list[bool]:
     return found
 
 
+def _roots_of(tree: Tree) -> list[int]:
+    roots = list(range(len(tree.spans)))
+    for index, parent in enumerate(tree.parents):  # parents come first
+        if parent != NO_PARENT:
+            roots[index] = roots[parent]
+    return roots
+
+
 def _is_same_call(tree: Tree, stages: Sequence[str | None], above: int, index: int) -> bool:
     if stages[above] != stages[index]:
         return False
@@ -155,20 +179,37 @@ def _agent(span: SpanRecord) -> str:
 
 
 def attempts_of(tree: Tree, calls: Calls) -> dict[int, list[int]]:
-    """Return the innermost spans of every generation call, by its outermost span, in order of start."""
+    """Return the innermost spans of every generation call, by its outermost span, in order of start.
+
+    Of two that are twins, the one that tells more.
+    """
     has_inner = set()
     members: dict[int, list[int]] = {}
     for index, stage in enumerate(calls.stages):
-        if stage != semconv.GENERATION:
-            continue
         top = calls.tops[index]
+        if stage != semconv.GENERATION or top == NO_OWNER:
+            continue
         members.setdefault(top, []).append(index)
         if top != index:
             has_inner.add(_nearest_staged_above(tree, calls, index))
     return {
-        top: sorted((i for i in inside if i not in has_inner), key=lambda i: tree.spans[i].start_ns)
+        top: sorted(
+            _told_once(tree, [i for i in inside if i not in has_inner]), key=lambda i: tree.spans[i].start_ns
+        )
         for top, inside in members.items()
     }
+
+
+def _told_once(tree: Tree, inner: list[int]) -> list[int]:
+    """Return the innermost spans of one call without those that two instrumentations wrote side by side."""
+    if len({tree.spans[index].scope.name for index in inner}) < 2:  # noqa: PLR2004 - one writer has no twins
+        return inner
+    sightings = {sighting_of(semconv.GENERATION, [span], span): i for i in inner for span in (tree.spans[i],)}
+    kept = {sighting: sighting for sighting in sightings}
+    for one, other in paired(list(sightings), Kin.SIBLINGS):
+        kept[one] = max(kept[one], other, key=Sighting.n_told)
+        del kept[other]
+    return [sightings[sighting] for sighting in kept.values()]
 
 
 def nearest(tree: Tree, calls: Calls, index: int, stage: str) -> int:

@@ -317,8 +317,8 @@ class Collector:
             stage = calls.stages[owner]
             name = NO_STAGE if stage is None or stage in semconv.ENVELOPES else stage
             path_ns[name] = path_ns.get(name, 0) + end_ns - start_ns
-            if stage == semconv.GENERATION:
-                model_calls[calls.tops[owner]].critical_ns += end_ns - start_ns
+            if call := model_calls.get(calls.call_of(owner)) if stage == semconv.GENERATION else None:
+                call.critical_ns += end_ns - start_ns
         for name, ns in path_ns.items():
             if name == NO_STAGE:
                 self.unattributed_ns += ns

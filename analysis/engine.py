@@ -117,11 +117,11 @@ class EngineJoin:
         self.n_spans += len(tree.engine_spans)
         for engine in sorted(tree.engine_spans, key=_end_ns):
             owner = nearest(tree, calls, engine.anchor, semconv.GENERATION)
-            if owner == NO_OWNER:
+            top = owner if owner == NO_OWNER else calls.call_of(owner)
+            if top not in model_calls:
                 self._keep(calls, engine)
                 continue
             self.n_joined += 1
-            top = calls.tops[owner]
             # The account of an attempt that failed says nothing about the one that answered.  Of several at
             # one span, as after a retry below it or for several answers at once, the last to end counts.
             if owner == attempts[top][-1] or owner not in attempts[top]:

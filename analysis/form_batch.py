@@ -12,7 +12,8 @@ from hotspan.analysis.columns import total
 from hotspan.analysis.drafts import BODY, END, START, Bodies
 from hotspan.analysis.phases import STAMPS
 from hotspan.analysis.requests import may_weigh
-from hotspan.analysis.twins import STAGES, TELLING, OwnCalls
+from hotspan.analysis.sighting import STAGES, TELLING
+from hotspan.analysis.twins import OwnCalls
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:

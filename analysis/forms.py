@@ -21,8 +21,8 @@ from hotspan.analysis.columns import MAX
 from hotspan.analysis.dialects.table import dialect_of
 from hotspan.analysis.drafts import spans_of
 from hotspan.analysis.patterns.runs import needs_spans
+from hotspan.analysis.sighting import STAGES
 from hotspan.analysis.tree import NO_PARENT, Tree
-from hotspan.analysis.twins import STAGES
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What only the twin of a model call measured: when its first chunk came, and its first and last token.
+"""What only the twin of a model call tells: its tokens; when its first chunk came, its first and last token.
 
 Of two spans of one call the report keeps one; the other may be the one whose writer looked at the stream.
 Source: docs/definitions.md#trace-request-stage.
@@ -34,6 +34,7 @@ _COLUMNS: Final = ("ttfb", "first_chunk", "ttft", "ttfa")  # of the first four o
 _FIRST, _LAST, _SEND = (
     STAMPS.index(key) for key in (semconv.TTFT_NS, semconv.LAST_TOKEN_NS, semconv.SEND_OFFSET_NS)
 )
+_COUNTS: Final = ("prompt", "output")  # columns
 _MOST: Final = 20_000  # gains that are remembered
 _MOST_NAMES: Final = 3
 
@@ -62,9 +63,10 @@ def _duration(value: object) -> int | None:
 
 @dataclass(slots=True)
 class Gains:
-    """The moments that calls gain from their twins, and who measured them."""
+    """The tokens and the moments that calls gain from their twins, and who measured these."""
 
     n_calls: int = 0
+    _tokens: dict[Place, dict[str, int]] = field(default_factory=dict)  # by column
     _moments: dict[Place, Mapping[str, int]] = field(default_factory=dict)
     _writers: dict[str, None] = field(default_factory=dict)
 
@@ -85,19 +87,30 @@ class Gains:
         self._moments[kept] = {**self._moments.get(kept, {}), **gained}
         self._writers |= dict.fromkeys(sorted(by))
 
+    def note_tokens(self, kept: Place, own: Sequence[int | None], offered: Sequence[int | None]) -> None:
+        """Remember the tokens, in and out, that the call at a place does not tell, and its twin does.
+
+        Some writers write 0 for what they do not know.
+        """
+        gained = {name: n for name, mine, n in zip(_COUNTS, own, offered, strict=True) if n and not mine}
+        if gained and len(self._tokens) < _MOST:
+            self._tokens[kept] = {**gained, **self._tokens.get(kept, {})}
+
     def apply(self, table: CallTable) -> None:
-        """Write the moments into the rows of their calls; before any phases are worked out."""
-        if not self._moments:
+        """Write what was gained into the rows of their calls; before any phases are worked out."""
+        if not (self._moments or self._tokens):
             return
         rows = table.rows()
         order = np.argsort(rows["start_ns"], kind="stable")
         starts = rows["start_ns"][order]
-        for (start_ns, duration_ns), moments in self._moments.items():
-            first, behind = (int(np.searchsorted(starts, start_ns, side)) for side in ("left", "right"))
+        for place in {**self._tokens, **self._moments}:
+            first, behind = (int(np.searchsorted(starts, place[0], side)) for side in ("left", "right"))
             here = (rows[number] for number in order[first:behind])
-            row = next((row for row in here if row["duration_ns"] == duration_ns), None)
+            row = next((row for row in here if row["duration_ns"] == place[1]), None)
             if row is not None:
-                self.n_calls += _write(row, moments)
+                for name, n in self._tokens.get(place, {}).items():
+                    row[name] = n if row[name] <= 0 else row[name]
+                self.n_calls += _write(row, self._moments.get(place, {}))
 
     def warnings(self) -> Iterator[str]:
         """Yield whose measure the report shows for calls that were kept under another writer's span."""

@@ -1,7 +1,6 @@
 """Model calls that two instrumentations wrote, in two traces or side by side in one: counted once.
 
-Parent and child do not help here, and no id is shared.  What tells is the same process, the same model, the
-same tokens and nearly the same interval, from different writers.  That is a guess: the report counts it.
+What makes two spans one call is in `sighting`.  It is a guess: the report counts it.
 
 Source: docs/definitions.md#trace-request-stage.
 """
@@ -16,43 +15,27 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hotspan.analysis.calls import Calls, calls_of
-from hotspan.analysis.classify import outcome_of
-from hotspan.analysis.gains import READ, Gains, moments_of
+from hotspan.analysis.calls import NO_OWNER, Calls, calls_of, nearest
+from hotspan.analysis.gains import Gains
+from hotspan.analysis.sighting import STAGES, STEP_NS, Kin, Sighting, Tokens, paired, sighting_of
 from hotspan.analysis.tree import NO_PARENT, Tree
 from hotspan.tracer import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hotspan.analysis.columns import Longs
     from hotspan.analysis.forms import Form
-    from hotspan.analysis.gains import Place
     from hotspan.analysis.repair import Repairs
-    from hotspan.tracer.record import AttributeValue, Resource, SpanRecord
+    from hotspan.tracer.record import AttributeValue, SpanRecord
 
-STAGES: Final = frozenset({semconv.GENERATION, semconv.EMBEDDING})
-_STEP_NS: Final = 250_000_000  # two writers' starts of one call lie no further apart than this
-_NEAR_NS: Final = 50_000_000  # nor do its borders, where neither span lies within the other
-_NEAR_RATIO: Final = 0.1  # of the call's duration, where that is less
-_AT_LEAST_NS: Final = 5_000_000
-# Of the outer span, what an inner one takes that is the same call: where both tell the same tokens, and
-# where neither tells any.  A call that failed may have failed at once, in a wrapper that took its time.
-_MOST_OF_IT: Final = {True: 0.5, False: 0.8}
 _OWN: Final = frozenset({semconv.SCOPE_NAME})
-TELLING: Final = (
-    semconv.INPUT_TOKENS,
-    semconv.OUTPUT_TOKENS,
-    semconv.REQUEST_MODEL,
-    semconv.RESPONSE_MODEL,
-    semconv.OUTCOME,
-    *READ,
-)
+_ANY: Final = "any"  # in place of a number of tokens
 _WINDOW: Final = 20_000  # calls that are remembered
 _HELD: Final = 1_000  # traces of one call that wait for a twin with a parent
 
 
-_Key = tuple[str, int | None, int | None, int]  # stage, tokens in and out, time in steps
+_Key = tuple[str, int | str | None, int | str | None, int]  # stage, tokens in and out, time in steps
 
 
 class Laid(NamedTuple):
@@ -63,47 +46,6 @@ class Laid(NamedTuple):
     calls: Calls
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
-    """A model call that was seen, and who wrote it."""
-
-    key: _Key
-    start_ns: int
-    end_ns: int
-    models: frozenset[str]
-    resource: Resource
-    scopes: frozenset[str]
-    has_failed: bool
-    has_tokens: bool
-    moments: Mapping[str, int]  # what its stream did when, Unix time
-    place: Place  # in the table, of the one that is kept
-    held: int | None = None  # number of the trace of its own that waits
-
-    def is_twin_of(self, other: _Call) -> bool:
-        """Return whether the two are nearly at one time, of one process and model, by different writers."""
-        return (
-            self.scopes.isdisjoint(other.scopes)
-            and self.has_failed == other.has_failed
-            and self._is_near(other)
-            and _is_one_model(self, other)
-            and _is_one_process(self.resource, other.resource)
-        )
-
-    def _is_near(self, other: _Call) -> bool:
-        """Return whether the borders are near, or one span lies within the other and takes most of it.
-
-        framework |--------------------|
-        client       |---------------|
-        """
-        starts, ends = self.start_ns - other.start_ns, self.end_ns - other.end_ns
-        lengths = self.end_ns - self.start_ns, other.end_ns - other.start_ns
-        at_least = 0.0 if self.has_failed else _MOST_OF_IT[self.has_tokens]
-        if starts * ends <= 0 and min(lengths) >= max(lengths) * at_least:
-            return abs(starts) <= _STEP_NS
-        near = min(_NEAR_NS, max(_AT_LEAST_NS, max(lengths) * _NEAR_RATIO))
-        return abs(starts) <= near and abs(ends) <= near
-
-
 @dataclass(slots=True)
 class _Seen:
     """The calls that were seen last, to be found by what twins of them have in common.
@@ -112,43 +54,66 @@ class _Seen:
     compared with all the others.
     """
 
-    _calls: dict[_Key, dict[frozenset[str], dict[int, _Call]]] = field(default_factory=dict)
-    _order: deque[_Call] = field(default_factory=deque)
+    _calls: dict[_Key, dict[frozenset[str], dict[int, Sighting]]] = field(default_factory=dict)
+    _order: deque[Sighting] = field(default_factory=deque)
 
-    def add(self, call: _Call) -> None:
+    def add(self, call: Sighting) -> None:
         """Remember a call, and forget one that is too far back."""
         self._put(call)
         self._order.append(call)
         if len(self._order) > _WINDOW:
             self._take(self._order.popleft())
 
-    def twin_of(self, call: _Call) -> _Call | None:
-        """Return the first call that is a twin of this one."""
-        *rest, step = call.key
-        for nearby in (step - 1, step, step + 1):
-            for scopes, calls in self._calls.get((*rest, nearby), {}).items():  # type: ignore[arg-type]  # as it was
-                if scopes.isdisjoint(call.scopes):
-                    for seen in calls.values():
-                        if seen.is_twin_of(call):
-                            return seen
+    def twin_of(self, call: Sighting) -> Sighting | None:
+        """Return the first call that is a twin of this one, of those with the same tokens first."""
+        step = call.start_ns // STEP_NS
+        for tokens in _asked(call.tokens):
+            for nearby in (step - 1, step, step + 1):
+                for scopes, calls in self._calls.get((call.stage, *tokens, nearby), {}).items():
+                    if scopes.isdisjoint(call.scopes):
+                        for seen in calls.values():
+                            if seen.is_twin_of(call):
+                                return seen
         return None
 
-    def join(self, call: _Call, scopes: frozenset[str]) -> None:
+    def join(self, call: Sighting, twin: Sighting) -> None:
         """Note that others wrote the call as well."""
         self._take(call)
-        call.scopes |= scopes
+        call.join(twin)
         self._put(call)
 
-    def _put(self, call: _Call) -> None:
-        self._calls.setdefault(call.key, {}).setdefault(call.scopes, {})[id(call)] = call
+    def _put(self, call: Sighting) -> None:
+        for key in _keys(call):
+            self._calls.setdefault(key, {}).setdefault(call.scopes, {})[id(call)] = call
 
-    def _take(self, call: _Call) -> None:
-        of_key = self._calls[call.key]
-        del of_key[call.scopes][id(call)]
-        if not of_key[call.scopes]:
-            del of_key[call.scopes]
-        if not of_key:
-            del self._calls[call.key]
+    def _take(self, call: Sighting) -> None:
+        for key in _keys(call):
+            of_key = self._calls[key]
+            del of_key[call.scopes][id(call)]
+            if not of_key[call.scopes]:
+                del of_key[call.scopes]
+            if not of_key:
+                del self._calls[key]
+
+
+def _keys(call: Sighting) -> Iterator[_Key]:
+    """Yield what a call is found by: its tokens, and either number of them where it tells both."""
+    prompt, output = (n or None for n in call.tokens)
+    step = call.start_ns // STEP_NS
+    yield call.stage, prompt, output, step
+    if prompt and output:
+        yield call.stage, prompt, _ANY, step
+        yield call.stage, _ANY, output, step
+
+
+def _asked(tokens: Tokens) -> Iterator[tuple[int | str | None, int | str | None]]:
+    """Yield the tokens that a twin in another trace may tell: the same, or one of the two numbers."""
+    prompt, output = (n or None for n in tokens)
+    yield prompt, output
+    if prompt and output:
+        yield from ((prompt, None), (None, output))
+    elif prompt or output:
+        yield prompt or _ANY, output or _ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,31 +176,27 @@ class TwinFilter:
             before_others: Called before the first call of another writer is looked at: calls that it has
                 passed by have to be known by then.
         """
-        found = list(_calls(laid))
-        if found and not self.has_others and any(call.scopes != _OWN for _, call in found):
-            before_others()
-            self.has_others = True
-            for stage, span in chain.from_iterable(map(_in_order, self._own)):
-                self._seen.add(_call_of(stage, [span], span))
-            self._own.clear()
+        found = _calls(laid)
+        self._note_others(found, before_others)
         is_alone = bool(found) and _is_alone(laid)
-        twins: set[int] = set()
-        for top, call in found:
+        twins = self._twins_beside(laid, found)  # outermost spans, with that of the call that is kept
+        for call, top in found.items():
+            if top in twins:
+                continue
             twin = self._seen.twin_of(call)
             if twin is None:
                 call.held = self._hold(laid) if is_alone else None
                 self._seen.add(call)
                 continue
-            self.n_twins += 1
             waiting = None
             if twin.held is not None and not is_alone:
                 waiting, twin.held = self._held.pop(twin.held, None), None
             self._gain(twin, call, is_kept=waiting is not None)
-            self._seen.join(twin, call.scopes)
+            self._seen.join(twin, call)
             if waiting is None:
-                twins.add(top)
+                twins[top] = found.get(twin, NO_OWNER)
             else:
-                yield _without(waiting, set(waiting.calls.tops))
+                yield _without(waiting, dict.fromkeys(waiting.calls.tops, NO_OWNER))
         if not is_alone or twins:
             yield _without(laid, twins)
         while len(self._held) > _HELD:
@@ -246,9 +207,27 @@ class TwinFilter:
         while self._held:
             yield self._held.pop(next(iter(self._held)))
 
-    def _gain(self, twin: _Call, call: _Call, *, is_kept: bool) -> None:
-        """Let the one of two that is kept have what the other one measured."""
+    def _note_others(self, found: Iterable[Sighting], before_others: Callable[[], None]) -> None:
+        if self.has_others or all(call.scopes == _OWN for call in found):
+            return
+        before_others()
+        self.has_others = True
+        for stage, span in chain.from_iterable(map(_in_order, self._own)):
+            self._seen.add(sighting_of(stage, [span], span))
+        self._own.clear()
+
+    def _twins_beside(self, laid: Laid, found: Mapping[Sighting, int]) -> dict[int, int]:
+        twins = {}
+        for kept, twin in _beside(laid, found):
+            self._gain(kept, twin, is_kept=False)
+            twins[found[twin]] = found[kept]
+        return twins
+
+    def _gain(self, twin: Sighting, call: Sighting, *, is_kept: bool) -> None:
+        """Count two as one, and let the one that is kept have what the other one measured."""
+        self.n_twins += 1
         kept, other = (call, twin) if is_kept else (twin, call)
+        self.gains.note_tokens(kept.place, kept.tokens, other.tokens)
         self.gains.note(kept.place, kept.moments, other.moments, other.scopes)
         twin.moments, twin.place = {**other.moments, **kept.moments}, kept.place
 
@@ -272,58 +251,43 @@ def _in_order(calls: _OwnOfForms) -> Iterator[tuple[str, SpanRecord]]:
         yield str(form.calls.stages[own.place]), span
 
 
-def _calls(laid: Laid) -> Iterator[tuple[int, _Call]]:
-    """Yield the model calls of a trace, each with the index of its outermost span."""
+def _calls(laid: Laid) -> dict[Sighting, int]:
+    """Return the model calls of a trace, the longest first, each with the index of its outermost span."""
     tree, calls = laid.tree, laid.calls
     members: dict[int, list[int]] = {}
     for index, top in enumerate(calls.tops):
         if calls.stages[index] in STAGES:
             members.setdefault(top, []).append(index)
-    for top, inside in members.items():
-        yield top, _call_of(calls.stages[top] or "", [tree.spans[index] for index in inside], tree.spans[top])
+    found = [
+        (sighting_of(calls.stages[top] or "", [tree.spans[index] for index in inside], tree.spans[top]), top)
+        for top, inside in members.items()
+    ]
+    return dict(sorted(found, key=lambda call: call[0].start_ns - call[0].end_ns))
 
 
-def _call_of(stage: str, inside: Sequence[SpanRecord], top: SpanRecord) -> _Call:
-    """Return a model call of these spans."""
-    tokens = [_last(inside, key) for key in (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS)]
-    return _Call(
-        key=(stage, tokens[0], tokens[1], top.start_ns // _STEP_NS),
-        start_ns=top.start_ns,
-        end_ns=top.start_ns if top.end_ns is None else top.end_ns,
-        models=_models(inside),
-        resource=top.resource,
-        scopes=frozenset(span.scope.name for span in inside),
-        has_failed=any(outcome_of(span) == "error" for span in inside),
-        has_tokens=tokens != [None, None],
-        moments=moments_of(inside) if stage == semconv.GENERATION else {},
-        place=(top.start_ns, top.duration_ns),
-    )
-
-
-def _last(inside: Sequence[SpanRecord], key: str) -> int | None:
-    found = [value for span in inside if isinstance(value := span.attributes.get(key), int)]
-    return found[-1] if found else None
-
-
-def _models(inside: Sequence[SpanRecord]) -> frozenset[str]:
-    keys = (semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL)
-    values = (span.attributes.get(key) for span in inside for key in keys)
-    # LiteLLM's `openai/gpt-…` is the model that its client calls `gpt-…`.
-    return frozenset(value.rpartition("/")[2] for value in values if isinstance(value, str) and value)
-
-
-def _is_one_model(one: _Call, other: _Call) -> bool:
-    """Return whether the names may mean one model; a response names the version too, a failure maybe none."""
-    if not (one.models and other.models):
-        return one.has_failed
-    return any(a.startswith(b) or b.startswith(a) for a in one.models for b in other.models)
-
-
-def _is_one_process(one: Resource, other: Resource) -> bool:
-    pids = [resource.attributes.get(semconv.PROCESS_PID) for resource in (one, other)]
-    key = semconv.SERVICE_NAME if None in pids else semconv.HOST_NAME
-    mine, theirs = one.attributes.get(key), other.attributes.get(key)
-    return (None in pids or pids[0] == pids[1]) and (mine is None or theirs is None or mine == theirs)
+def _beside(laid: Laid, found: Mapping[Sighting, int]) -> Iterator[tuple[Sighting, Sighting]]:
+    """Yield the twins of one trace below one span, or one below the other: the one that is kept first."""
+    tree, calls = laid.tree, laid.calls
+    siblings: dict[tuple[str, int | str], list[Sighting]] = {}
+    for call, top in found.items():
+        parent = tree.parents[top]
+        above = parent if parent != NO_PARENT else tree.spans[top].parent_id
+        if above is not None:
+            siblings.setdefault((call.stage, above), []).append(call)
+    kept_for: dict[int, Sighting] = {top: call for call, top in found.items()}
+    for together in siblings.values():
+        for kept, twin in paired(together, Kin.SIBLINGS):
+            kept_for[found[twin]] = kept
+            yield kept, twin
+    for call, top in found.items():
+        parent = tree.parents[top]
+        outer = nearest(tree, calls, parent, call.stage) if parent != NO_PARENT else NO_OWNER
+        if outer != NO_OWNER and kept_for[top] is call:
+            kept = kept_for[calls.tops[outer]]
+            if kept is not call and kept.is_twin_of(call, Kin.ANCESTOR):
+                kept_for[top] = kept
+                yield kept, call
+                kept.join(call)
 
 
 def _is_alone(laid: Laid) -> bool:
@@ -336,5 +300,5 @@ def _is_alone(laid: Laid) -> bool:
     )
 
 
-def _without(laid: Laid, twins: set[int]) -> Laid:
+def _without(laid: Laid, twins: Mapping[int, int]) -> Laid:
     return laid._replace(calls=calls_of(laid.tree, twins)) if twins else laid

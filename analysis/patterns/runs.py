@@ -66,7 +66,7 @@ class RunCollector:
         """
         keys = set()
         for parent in below:
-            siblings = calls.staged_children[parent]
+            siblings = [child for child in calls.staged_children[parent] if child not in calls.twins]
             if len(siblings) > 1:
                 for run in _runs(tree, calls, siblings):
                     if path.holds(run[0]) and (key := self._key(calls, tree.spans, run)):
