@@ -66,6 +66,7 @@ class Dialect(NamedTuple):
     returns_stream: re.Pattern[str] | None = (
         None  # the name of a model span that ends when its stream is made
     )
+    has_empty_runs: bool = False  # an agent's run may be an empty span, beside the one that holds what it did
     has_loose_steps: bool = False  # a parent may be over, or a tool that runs beside; a failure has no end
     has_failed_with_event: bool = False  # an exception event is a failure, whatever the status says
 

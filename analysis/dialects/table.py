@@ -166,6 +166,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
             Rule(VAGUE, having=((semconv.OPERATION, re.compile("^invoke_agent$")),)),
         ),
         kinds=(kinds.LLM_REQUEST, kinds.OPERATION, kinds.TRACELOOP),
+        has_empty_runs=True,
     ),
     Dialect(
         "OpenLLMetry: LlamaIndex",

@@ -14,6 +14,7 @@ from hotspan.analysis.dialects.attempts import with_attempts
 from hotspan.analysis.dialects.chunk_events import after_first
 from hotspan.analysis.dialects.consumers import with_consumers
 from hotspan.analysis.dialects.continued import until_last_chunk, with_endings
+from hotspan.analysis.dialects.envelopes import with_envelopes
 from hotspan.analysis.dialects.failures import has_failed, with_failures
 from hotspan.analysis.dialects.first_token import first_of, is_whole
 from hotspan.analysis.dialects.nested import with_firsts_inside
@@ -47,7 +48,7 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
         is_same = all(mine is span for mine, span in zip(translated, spans, strict=True))
         return spans if is_same else translated
-    ended = with_consumers(with_returned_streams(with_endings(with_steps(translated))))
+    ended = with_consumers(with_returned_streams(with_endings(with_steps(with_envelopes(translated)))))
     return with_failures(with_attempts(with_firsts_inside(ended)))
 
 
