@@ -18,6 +18,8 @@ from hotspan.analysis.misses import Misses
 from hotspan.analysis.parts import Selection
 from hotspan.analysis.repair import repair
 from hotspan.analysis.tree import NO_PARENT, Tree
+from hotspan.analysis.twins import Laid
+from hotspan.analysis.unstaged import Beginnings
 from hotspan.tracer import semconv
 from hotspan.tracer.record import SpanRecord, Trace
 
@@ -42,6 +44,8 @@ class Selected(Iterator[Trace]):
         self._n_read = self._n_kept = 0
         self._stages: dict[str, None] = {}
         self._misses = Misses(where.conditions)
+        self._beginnings = Beginnings()
+        self._untold: list[tuple[Trace, Laid]] = []  # without a stage: requests, if others begin as they do
         self._traces = self._select(traces)
 
     def __next__(self) -> Trace:
@@ -80,13 +84,35 @@ class Selected(Iterator[Trace]):
             kept = self._kept(trace)
             if kept is not None:
                 yield kept
+        for trace, laid in self._untold:
+            kept = self._kept_unstaged(trace, self._beginnings.applied(laid))
+            if kept is not None:
+                yield kept
 
     def _kept(self, trace: Trace) -> Trace | None:
-        tree, _ = repair(trace)
-        calls = calls_of(tree)
+        tree, repairs = repair(trace)
+        laid = Laid(tree, repairs, calls_of(tree))
+        if laid.calls.has_any_stage(tree):
+            self._beginnings.note(tree, laid.calls)
+            return self._left(trace, tree, laid.calls)
+        if tree.engine_spans:
+            return trace  # an engine's account of a call in another trace
+        if self._beginnings.has_to_wait(tree):
+            self._untold.append((trace, laid))
+            return None
+        return self._kept_unstaged(trace, self._beginnings.applied(laid))
+
+    def _kept_unstaged(self, trace: Trace, laid: Laid) -> Trace | None:
+        """Return what is left of a trace without a stage, which from then on says that it is a request."""
+        tree, calls = laid.tree, laid.calls
+        left = self._left(trace, tree, calls) if calls.has_any_stage(tree) else None
+        if left is None:
+            return None
+        roots = {_key(tree.spans[root]) for root in tree.roots if calls.has_stages[root]}
+        return Trace(left.trace_id, [_named(span) if _key(span) in roots else span for span in left.spans])
+
+    def _left(self, trace: Trace, tree: Tree, calls: Calls) -> Trace | None:
         spans_of = _spans_of_calls(tree, calls)
-        if not any(calls.has_stages[root] for root in (*tree.roots, *tree.partial_roots)):
-            return trace if tree.engine_spans else None  # an engine's account of a call in another trace
         dropped: set[int] = set()
         unselected: set[int] = set()
         for root in (*tree.roots, *tree.partial_roots):
@@ -168,6 +194,10 @@ def _key(span: SpanRecord) -> tuple[str, int]:
 
 def _marked(span: SpanRecord) -> SpanRecord:
     return span._replace(attributes={**span.attributes, semconv.NOT_SELECTED: True})
+
+
+def _named(span: SpanRecord) -> SpanRecord:
+    return span._replace(attributes={**span.attributes, semconv.STAGE: semconv.REQUEST})
 
 
 def select(traces: Iterable[Trace], where: Where) -> Selected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from hotspan.exporters.reports import figures
@@ -14,12 +15,14 @@ from hotspan.tracer.errors import ConfigurationError, UnusableTraceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from hotspan.analysis.unstaged import Beginning
     from hotspan.tracer.record import Trace
 
 _TRACE_DIGITS = 32
 _LISTED = 10
 _AMBIGUOUS = 2  # traces that an id begins: more of them need not be held
 _SLOWEST = 100.0
+_first = itemgetter(0)
 
 
 class Seen(NamedTuple):
@@ -30,6 +33,12 @@ class Seen(NamedTuple):
     span_id: str  # of its root
     root_fault: str  # where it is a part of a request
     is_request: bool  # False: no span of it has a stage
+    begins: Beginning | None  # where that tells requests from others
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is known by."""
+        return self.trace_id, self.span_id
 
 
 def choose(
@@ -59,7 +68,7 @@ def choose(
     if trace_id is not None:
         return _by_id(traces, trace_id)
     holds_all = percentile < _SLOWEST and again is None
-    seen, held = _pass_by(traces, holds_all=holds_all)
+    seen, held = _pass_by(traces, holds_all=holds_all, is_last=again is None)
     complete = _requests([found for found in seen if not found.root_fault])
     if not complete:
         _refuse("There is no complete request to show.", _requests(seen))
@@ -67,9 +76,11 @@ def choose(
     rank = max(1, math.ceil(percentile / _SLOWEST * len(complete)))
     which = "the slowest" if rank == len(complete) else f"at percentile {percentile:g}"
     wanted = complete[rank - 1]
-    root = held.get(wanted) or _find(again() if again is not None else (), wanted)
-    several = counted(len(complete), "request" if root.is_request else "trace")
-    return view(root, f"{which} of {several}" + ("" if root.is_request else ", in which no span has a stage"))
+    root = held.get(wanted.key) or _find(again() if again is not None else (), wanted)
+    several = counted(len(complete), "request" if wanted.is_request else "trace")
+    return view(
+        root, f"{which} of {several}" + ("" if wanted.is_request else ", in which no span has a stage")
+    )
 
 
 def _requests(seen: Sequence[Seen]) -> list[Seen]:
@@ -77,24 +88,32 @@ def _requests(seen: Sequence[Seen]) -> list[Seen]:
     return [found for found in seen if found.is_request] or list(seen)
 
 
-def _pass_by(traces: Iterable[Trace], *, holds_all: bool) -> tuple[list[Seen], dict[Seen, Root]]:
-    """Return what was seen, and the roots that are held: the slowest complete one, or all."""
+def _pass_by(
+    traces: Iterable[Trace], *, holds_all: bool, is_last: bool
+) -> tuple[list[Seen], dict[tuple[str, str], Root]]:
+    """Return what was seen, and the roots that are held: the slowest complete ones, or all.
+
+    Where the traces cannot be read again, the slowest without a stage of each beginning is among them.
+    """
     seen: list[Seen] = []
-    held: dict[Seen, Root] = {}
-    slowest: Seen | None = None  # of the requests, as soon as there is one
+    held: dict[tuple[str, str], Root] = {}
+    slowest: dict[object, tuple[Seen, Root]] = {}
     for root in (root for trace in traces for root in roots_of(trace)):
         found = _seen(root)
         seen.append(found)
         if holds_all:
-            held[found] = root
-        elif not found.root_fault and (slowest is None or _rank(found) > _rank(slowest)):
-            slowest, held = found, {found: root}
-    return seen, held
+            held[found.key] = root
+        elif not found.root_fault:
+            kind = found.is_request or (is_last and found.begins)
+            slowest[kind] = max(slowest.get(kind, (found, root)), (found, root), key=_first)
+    held |= {found.key: root for found, root in slowest.values()}
+    known = {found.begins for found in seen if found.is_request} - {None}
+    return [found._replace(is_request=found.is_request or found.begins in known) for found in seen], held
 
 
 def _seen(root: Root) -> Seen:
     span = root.tree.spans[root.index]
-    return Seen(root.duration_ns, root.tree.trace_id, span.span_id, root.fault, root.is_request)
+    return Seen(root.duration_ns, root.tree.trace_id, span.span_id, root.fault, root.is_request, root.begins)
 
 
 def _rank(seen: Seen) -> tuple[bool, bool, Seen]:
@@ -105,7 +124,8 @@ def _rank(seen: Seen) -> tuple[bool, bool, Seen]:
 def _find(traces: Iterable[Trace], wanted: Seen) -> Root:
     for trace in traces:
         for root in roots_of(trace):
-            if _seen(root) == wanted:
+            found = _seen(root)
+            if (found.duration_ns, *found.key) == (wanted.duration_ns, *wanted.key):
                 return root
     msg = "The file changed while it was read: try again when nobody writes to it."
     raise UnusableTraceError(msg)

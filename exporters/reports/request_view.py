@@ -16,6 +16,8 @@ from hotspan.analysis.phases import phases_of
 from hotspan.analysis.repair import is_valid, repair
 from hotspan.analysis.tail import UNATTRIBUTED
 from hotspan.analysis.tree import NO_PARENT, Tree
+from hotspan.analysis.unstaged import Beginning, beginning_of
+from hotspan.tracer.semconv import ENVELOPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,6 +88,7 @@ class Root:
     index: int
     fault: str  # of the true root, where this is the root of a part of a request; else empty
     is_request: bool  # there is a stage at or below it
+    begins: Beginning | None = None  # where that tells requests from others
 
     @property
     def duration_ns(self) -> int:
@@ -98,7 +101,11 @@ def roots_of(trace: Trace) -> Iterator[Root]:
     tree, _ = repair(trace)
     calls = calls_of(tree)
     for index in (*tree.roots, *tree.partial_roots):
-        yield Root(trace, tree, index, tree.partial_roots.get(index, ""), calls.has_stages[index])
+        is_request = calls.has_stages[index]
+        begins = (
+            None if is_request and calls.stages[index] not in ENVELOPES else beginning_of(tree.spans[index])
+        )
+        yield Root(trace, tree, index, tree.partial_roots.get(index, ""), is_request, begins)
 
 
 def view(root: Root, why: str) -> RequestView:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hotspan.analysis import analyse, unstaged
+from hotspan.analysis.selection import select
+from hotspan.analysis.where import parse_where
 from hotspan.tracer.record import Scope, SpanRecord, Trace
 
 MS = 1_000_000
@@ -91,6 +93,25 @@ def test_each_group_knows_how_the_others_begin():
     report = analyse(run("failed-first"), by="outcome")
 
     assert {value: group.request.n for value, group in report.groups.reports} == {"ok": 20, "error": 10}
+
+
+@pytest.mark.parametrize("order", ["asking-first", "failed-first"])
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("request.outcome=error", (10, 10)),
+        ("request.duration>50ms", (20, 0)),
+        ("request.name='POST /ask'", (30, 10)),
+    ],
+)
+def test_conditions_on_requests_select_them_too(order, condition, kept):
+    """The advice on failed requests is to look at these, of which none has a stage."""
+    probes = [trace(root(n, "GET /health", route="/health"), asks=False) for n in range(40, 43)]
+
+    report = analyse(select([*probes, *run(order)], parse_where([condition])))
+
+    assert (report.request.n, report.request.n_errors) == kept
+    assert (report.selection.n_read, report.selection.n_kept) == (30, kept[0])
 
 
 def test_there_is_room_for_so_many(monkeypatch):

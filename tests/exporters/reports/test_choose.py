@@ -129,6 +129,20 @@ def test_a_trace_without_any_stage_is_shown_where_nothing_else_is(percentile, ag
     assert shown([request("d", 1), *traces]).trace_id == "d".zfill(32)
 
 
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("percentile", [50, 100])
+def test_what_begins_as_requests_do_is_one(again, percentile):
+    """One that came to no stage counts as in the report, wherever it stands; others do not."""
+    asked = [build_trace(("POST /ask", ZERO_NS, ZERO_NS + n), ("m", ZERO_NS, ZERO_NS + 1, "POST /ask"),
+                         stages={"m": "generation"}, trace_id=f"{n:x}") for n in (20, 30)]  # fmt: skip
+    failed = [build_trace(("POST /ask", ZERO_NS, ZERO_NS + n), trace_id=f"{n:x}") for n in (10, 40, 50)]
+    traces = [*failed, *asked, untold("f", 90)]
+
+    view = choose(traces, percentile=percentile, again=(lambda: traces) if again else None)
+
+    assert (view.duration_ns, view.why.endswith("of 5 requests")) == ({50: 30, 100: 50}[percentile], True)
+
+
 def test_a_trace_without_any_stage_is_found_by_its_id():
     """Its longest root is shown, and that it has no stage is said; a request in the trace is shown rather."""
     traces = [untold("abc", 30, 40), request("def", 20)]
