@@ -380,14 +380,12 @@ def _make_noop() -> Span:
     span.recording = False
     span.trace_state = _NO_STATE
     span.name, span.kind = "", "internal"
-    span.constants, span.own = {}, {}
-    span.extra = None
+    span.constants, span.own, span.extra = {}, {}, None
     span.start_ns, span.end_ns = 0, 1
     return span
 
 
-# What a user gets where there is no stage to write to: every method works, nothing is kept.
-NOOP_SPAN: Final = _make_noop()
+NOOP_SPAN: Final = _make_noop()  # what a user gets where there is no stage to write to
 
 
 def start_span(
