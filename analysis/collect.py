@@ -300,7 +300,13 @@ class Collector:
             self.replays.add(timeline_of(tree, calls, root))
         segments = critical_path(tree, root)
         path_ns = self._add_path(calls, segments, model_calls)
-        self.rows.add(tree.starts[root], tree.duration_ns(root), path_ns, succeeded=outcome == "ok")
+        self.rows.add(
+            tree.starts[root],
+            tree.duration_ns(root),
+            path_ns,
+            succeeded=outcome == "ok",
+            is_call=calls.stages[root] not in semconv.ENVELOPES,
+        )
         self.patterns.add(tree, calls, below, segments)
         self._add_stages(tree, calls, below, own_ns)
         row = len(self.requests)

@@ -160,7 +160,12 @@ def _add_requests(collector: Collector, times: FormTimes) -> Longs:
     collector.request_ns += total(durations)
     if form.outcomes[0] == "ok":
         collector.request_durations_ns.frombytes(durations.tobytes())
-    first = collector.rows.extend(batch.starts[:, 0], durations, succeeded=form.outcomes[0] == "ok")
+    first = collector.rows.extend(
+        batch.starts[:, 0],
+        durations,
+        succeeded=form.outcomes[0] == "ok",
+        are_calls=form.calls.stages[0] not in semconv.ENVELOPES,
+    )
     rows = np.arange(first, first + len(batch))
     tops = list(form.attempts)
     critical = times.path[:, tops]

@@ -100,26 +100,31 @@ class RequestRows:
     starts_ns: array[int] = field(default_factory=lambda: array("q"))
     durations_ns: array[int] = field(default_factory=lambda: array("q"))
     has_succeeded: array[int] = field(default_factory=lambda: array("b"))
+    are_calls: array[int] = field(default_factory=lambda: array("b"))  # the root is a call of a stage
     path_rows: dict[str, array[int]] = field(default_factory=dict)  # stage -> requests that waited for it
     path_ns: dict[str, array[int]] = field(default_factory=dict)  # stage -> for how long, in the same order
 
-    def add(self, start_ns: int, duration_ns: int, path_ns: Mapping[str, int], *, succeeded: bool) -> None:
+    def add(
+        self, start_ns: int, duration_ns: int, path_ns: Mapping[str, int], *, succeeded: bool, is_call: bool
+    ) -> None:
         """Take in one request and its critical-path time by stage."""
         row = len(self.starts_ns)
         self.starts_ns.append(start_ns)
         self.durations_ns.append(duration_ns)
         self.has_succeeded.append(succeeded)
+        self.are_calls.append(is_call)
         for stage, ns in path_ns.items():
             rows, times = self._path(stage)
             rows.append(row)
             times.append(ns)
 
-    def extend(self, starts_ns: Longs, durations_ns: Longs, *, succeeded: bool) -> int:
+    def extend(self, starts_ns: Longs, durations_ns: Longs, *, succeeded: bool, are_calls: bool) -> int:
         """Take in many requests without their paths, and return the row of the first."""
         first = len(self.starts_ns)
         self.starts_ns.frombytes(starts_ns.tobytes())
         self.durations_ns.frombytes(durations_ns.tobytes())
         repeat(self.has_succeeded, succeeded, len(starts_ns))
+        repeat(self.are_calls, are_calls, len(starts_ns))
         return first
 
     def add_paths(self, stage: str, rows: Longs, path_ns: Longs) -> None:

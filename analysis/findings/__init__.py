@@ -39,6 +39,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     failures.rate_limited,
     failures.overloaded,
     failures.retries,
+    program.context_lost,
     program.event_loop_blocked,
     first_token.queue,
     engine.cache_full,

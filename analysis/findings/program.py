@@ -13,11 +13,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HIGH_UNATTRIBUTED: Final = 0.05
+_MIN_STRAYS: Final = 5
+_MOST_OF: Final = 0.9  # of the requests that are one call
 _MIN_WARM: Final = 2  # calls after the first, for a p90 that is not one of them alone
 _COLD_FACTOR: Final = 3.0  # the first call against the p90 of the others
 _MAX_AS_SLOW: Final = 0.01  # of the later calls: the odds that the first is one of them by chance
 _MIN_EXPECTED: Final = 10.0  # events, for their absence to be no accident
 _STANDSTILL: Final = 0.1  # of the expected events
+
+
+def context_lost(report: Report) -> Iterator[Finding]:
+    """Say that calls are counted as requests which ran inside of others: their thread had lost the trace."""
+    found = report.patterns.strays
+    if found is None or found.n_inside < max(_MIN_STRAYS, _MOST_OF * found.n_calls):
+        return
+    yield Finding(
+        "context-lost",
+        "warning",
+        f"{found.n_inside} of {report.request.n} requests are one call each that ran while another request "
+        "did: most likely a part of it that lost its trace, in a thread or behind a network call.",
+        {
+            "calls_counted_as_requests": found.n_calls,
+            "inside_another_request": found.n_inside,
+            "against": {
+                "other_requests": found.n_others,
+                "request_in_flight_ratio": found.busy_ratio,
+            },
+        },
+        "Start threads with hotspan.ThreadPoolExecutor or hotspan.propagate, and send the traceparent header "
+        "on; until then the percentiles and shares are not those of whole requests.",
+    )
 
 
 def unattributed(report: Report) -> Iterator[Finding]:

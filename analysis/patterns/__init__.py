@@ -113,6 +113,16 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
+class Strays:
+    """Requests that are one call each, where others are more."""
+
+    n_calls: int
+    n_inside: int  # of them, those that ran while another request did, from start to end
+    n_others: int
+    busy_ratio: float  # of the time from the first of the others to the last: one of them was in flight
+
+
+@dataclass(frozen=True, slots=True)
 class Patterns:
     """The patterns of a run; each is empty or `None` where the run has nothing of the kind."""
 
@@ -126,4 +136,5 @@ class Patterns:
     refusals: Mapping[str, int] = field(default_factory=dict)  # why model calls' attempts failed -> number
     failures: Mapping[str, int] = field(default_factory=dict)  # why model calls failed in the end -> calls
     retried: Mapping[str, int] = field(default_factory=dict)  # of these, those tried again
+    strays: Strays | None = None
     overlapped_ns: int = 0  # unattributed time in which a call of the request ran

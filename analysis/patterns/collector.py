@@ -16,6 +16,7 @@ from hotspan.analysis.patterns.refusals import failure_of, refusals_of
 from hotspan.analysis.patterns.repeats import RepeatCollector
 from hotspan.analysis.patterns.runs import RunCollector
 from hotspan.analysis.patterns.stalls import StallCollector
+from hotspan.analysis.patterns.strays import strays
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,5 +90,6 @@ class PatternCollector:
             refusals=dict(self._refusals),
             failures=dict(self._failures),
             retried=dict(self._retried),
+            strays=strays(rows),
             overlapped_ns=self._overlapped_ns,
         )
