@@ -148,7 +148,11 @@ def needs_spans(spans: Sequence[SpanRecord], calls: Calls) -> bool:
 
 def _runs_of_form(times: FormTimes, siblings: Sequence[int]) -> Iterator[tuple[Sequence[int], _Mask]]:
     """Yield each run that some traces of a form have, and which traces."""
-    follows = [_follow(times, before, index) for before, index in pairwise(siblings)]
+    pairs = list(pairwise(siblings))
+    if not any(_are_alike(times.batch.form.spans, times.batch.form.calls, *pair) for pair in pairs):
+        return
+    alone = _alone_in_form(times, siblings)
+    follows = [_follow(times, *pair) & alone[:, i] & alone[:, i + 1] for i, pair in enumerate(pairs)]
     nowhere = np.zeros(len(times.batch), dtype=bool)
     follows = [nowhere, *follows, nowhere]
     for first in range(len(siblings) - 1):
@@ -158,6 +162,14 @@ def _runs_of_form(times: FormTimes, siblings: Sequence[int]) -> Iterator[tuple[S
             if not running.any():
                 break
             yield siblings[first : last + 1], running & ~follows[last + 1]
+
+
+def _alone_in_form(times: FormTimes, siblings: Sequence[int]) -> _Mask:
+    """Return in which traces of a form each of some siblings is `_is_alone`: a column each."""
+    starts = times.batch.starts[:, siblings]
+    same = np.zeros((len(starts), len(siblings) + 1), dtype=bool)
+    same[:, 1:-1] = starts[:, 1:] == starts[:, :-1]
+    return np.asarray(~(same[:, 1:] | same[:, :-1]))
 
 
 def _follow(times: FormTimes, before: int, index: int) -> _Mask:
@@ -173,8 +185,9 @@ def _follow(times: FormTimes, before: int, index: int) -> _Mask:
 def _runs(tree: Tree, calls: Calls, siblings: Sequence[int]) -> Iterator[list[int]]:
     ordered = sorted(siblings, key=lambda index: tree.starts[index])
     run = [ordered[0]]
-    for index in ordered[1:]:
-        if _follows(tree, calls, run[-1], index):
+    for place, index in enumerate(ordered[1:], start=1):
+        is_next = _follows(tree, calls, run[-1], index)
+        if is_next and _is_alone(tree, ordered, place - 1) and _is_alone(tree, ordered, place):
             run.append(index)
             continue
         if len(run) > 1:
@@ -182,6 +195,13 @@ def _runs(tree: Tree, calls: Calls, siblings: Sequence[int]) -> Iterator[list[in
         run = [index]
     if len(run) > 1:
         yield run
+
+
+def _is_alone(tree: Tree, ordered: Sequence[int], place: int) -> bool:
+    """Return whether no sibling starts with a call: those that do run at once, and their order is chance."""
+    start = tree.starts[ordered[place]]
+    beside = (*ordered[max(0, place - 1) : place], *ordered[place + 1 : place + 2])
+    return all(tree.starts[other] != start for other in beside)
 
 
 def _follows(tree: Tree, calls: Calls, before: int, index: int) -> bool:

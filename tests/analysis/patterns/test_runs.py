@@ -51,6 +51,9 @@ def row(*calls):
             [],
             id="rerank-twice",
         ),
+        # |-----|-----|             two at once after the first: which of them came next is chance
+        #       |---|
+        pytest.param(tools((0, 100), (100, 200), (100, 160)), [], id="two-start-together"),
         # |aaaaa|sssss|             a tool uses what a search has found
         pytest.param([Call("retrieval", "search", 0, 100), *tools((100, 200))], [], id="another-stage"),
         # |aaaaa|mmm|bbbbb|         the model chose the second tool
