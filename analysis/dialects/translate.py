@@ -2,7 +2,7 @@
 
 Tokens, models, first tokens and hidden errors are written under the keys of `tracer/semconv.py`, so that
 nothing after this pass knows whose spans they were.  Names, times and parents stay, but for a call that its
-writer ended too early and finished in a second span, and for what was put beside the call that it is part of.
+writer began too late, or ended too early, and for what was put beside the span that it is part of.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hotspan.analysis.dialects.added import MEASURED, WITH_FIGURES, has_more
 from hotspan.analysis.dialects.attempts import with_attempts
+from hotspan.analysis.dialects.beside import with_requests_beside
 from hotspan.analysis.dialects.chunk_events import after_first
 from hotspan.analysis.dialects.consumers import with_consumers
 from hotspan.analysis.dialects.continued import until_last_chunk, with_endings
@@ -44,7 +45,8 @@ def translate(spans: Sequence[SpanRecord]) -> Sequence[SpanRecord]:
     """
     if all(_is_own(span) and not has_more(span) for span in spans):
         return spans
-    translated = [_translated(span) for span in with_raw_requests(with_writers(list(spans)))]
+    written = with_requests_beside(with_raw_requests(with_writers(list(spans))))
+    translated = [_translated(span) for span in written]
     if all(_is_own(span) or semconv.STAGE in span.attributes for span in spans):
         is_same = all(mine is span for mine, span in zip(translated, spans, strict=True))
         return spans if is_same else translated
