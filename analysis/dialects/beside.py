@@ -32,7 +32,7 @@ def with_requests_beside(spans: list[SpanRecord]) -> list[SpanRecord]:
     requests = [
         index
         for index, span in enumerate(spans)
-        if span.kind == "client" and endpoint_stage(span) in _STAGES and read(span).is_guess
+        if endpoint_stage(span) in _STAGES and read(span).is_guess
     ]
     if not requests:
         return spans

@@ -45,6 +45,15 @@ def test_the_request_of_a_stream_is_put_below_the_call_around_it(parent):
     assert [row.n_calls for row in analyse([Trace("1", spans)]).stages if row.stage == "generation"] == [1]
 
 
+@pytest.mark.parametrize(("kind", "parent"), [("internal", "m"), ("server", "ask")])
+def test_whatever_its_kind_but_a_servers(kind, parent):
+    """Mistral's SDK traces its own requests, as internal spans; a server's span is no request that was sent."""
+    spans = written(("ask", 0, 100), ("m", 10, 90, "ask"), ("p", 11, 89, "ask"), m=CHAT, p=POST)
+    spans[2] = spans[2]._replace(kind=kind)
+
+    assert parents(translate(spans))["p"] == parent
+
+
 def test_a_streams_call_that_was_written_at_its_end_begins_with_its_request():
     """OpenLIT opens the span when the stream was read, a fraction of a millisecond long."""
     spans = written(
