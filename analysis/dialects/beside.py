@@ -30,9 +30,7 @@ def with_requests_beside(spans: list[SpanRecord]) -> list[SpanRecord]:
     Otherwise one call would be two.  A request without a parent here may be that of any call of the trace.
     """
     requests = [
-        index
-        for index, span in enumerate(spans)
-        if endpoint_stage(span) in _STAGES and read(span).is_guess
+        index for index, span in enumerate(spans) if endpoint_stage(span) in _STAGES and read(span).is_guess
     ]
     if not requests:
         return spans
