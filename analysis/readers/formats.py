@@ -249,7 +249,10 @@ class _Text:
         def decoded(document: Document) -> list[Sequence[Item]]:
             # Most files are lines in one layout, and of those one item a line is handed on.
             drafts = texts.drafts(document.text) if self._is_lines and not document.problem else None
-            return [_decoded(decoder, document) if drafts is None else (drafts,)]
+            found = _decoded(decoder, document) if drafts is None else (drafts,)
+            if not found and not document.wrapper:
+                _check_nothing_is_lost(document)
+            return [found]
 
         for _, found in self._each(documents, decoded):
             yield from found
@@ -358,6 +361,14 @@ def _check(document: Document) -> None:
     if len(text) > _MANY_BYTES and text.count(b"{") + text.count(b"[") > _MAX_CONTAINERS:
         msg = f"more than {_MAX_CONTAINERS:,} objects and arrays in one"
         raise ValueError(msg)
+
+
+def _check_nothing_is_lost(document: Document) -> None:
+    """Raise a ValueError where a document without OTLP's spans has those of another format."""
+    for value in _parse(document):
+        if not sniff.is_otlp(value) and (dialect := sniff.dialect_of(value)):
+            msg = f"{dialect.name}, and not OTLP/JSON as the rest of the file"
+            raise ValueError(msg)
 
 
 def _decoded(decoder: otlp_json.Decoder, document: Document) -> list[Item]:

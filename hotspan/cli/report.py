@@ -101,7 +101,8 @@ def _check_selected(selected: Selected) -> None:
 
 def _check(result: Report, files: tuple[str, ...]) -> None:
     if not result.evidence.n_spans:
-        msg = f"No span in {', '.join(files)}: was it recorded by an application, and flushed at its end?"
+        why = result.evidence.warnings or ["Was it recorded by an application, and flushed at its end?"]
+        msg = "\n".join([f"No span in {', '.join(files)}.", *why])
         raise UnusableTraceError(msg)
 
 

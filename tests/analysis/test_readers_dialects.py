@@ -221,6 +221,36 @@ def test_objects_of_something_else_are_left_out_and_said(tmp_path, name):
     assert sum("as the rest of the file" in warning for warning in reader.evidence.warnings) == 1
 
 
+OTHERS = [
+    name
+    for name in files.FILES
+    if name not in {"phoenix-otlp", "phoenix-frame-columns", "jaeger-api", "console"}
+]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_spans_of_another_format_behind_otlp_are_left_out_and_said(tmp_path, name):
+    """Nothing is lost without a word, whichever comes first; other output between the lines is no loss."""
+    other, _ = json.JSONDecoder().raw_decode(files.FILES[name][0]())  # of lines, the first
+    line = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "1" * 32, "spanId": "2" * 16}]}]}]}
+    span = line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    span |= {
+        "name": "a",
+        "startTimeUnixNano": "1790000000000000000",
+        "endTimeUnixNano": "1790000000000001000",
+    }
+    lines = [line, other, {"level": "info"}, {"resourceLogs": []}, line]
+    (tmp_path / "mixed").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    reader = load(tmp_path / "mixed")
+
+    (trace,) = reader
+
+    assert len(trace) == 2
+    (warning,) = reader.evidence.warnings
+    assert "mixed:2: the line is" in warning
+    assert "and not OTLP/JSON as the rest of the file; left out" in warning
+
+
 @pytest.mark.parametrize(
     ("document", "parts"),
     [
