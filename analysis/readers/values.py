@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -26,6 +26,7 @@ SECONDS: Final = 1_000_000_000
 
 _MAX_DEPTH: Final = 32  # of an attribute's value: what lies deeper is no figure
 _MAX_SHOWN: Final = 60
+_DIGITS: Final = frozenset("0123456789")
 MAX_NS: Final = 1 << 64  # what OTLP can hold
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MALFORMED: Final = "JSON is malformed: "  # how msgspec begins
@@ -181,9 +182,13 @@ def trace_and_span_id(trace: object, span: object, name: object) -> tuple[str, s
     return trace_id, span_id
 
 
-def member(value: object, members: Collection[str]) -> str | None:
-    """Return which of OTLP's names is meant: `ERROR`, `StatusCode.ERROR`, `STATUS_CODE_ERROR`, `error`."""
+def member(value: object, members: Sequence[str]) -> str | None:
+    """Return which of OTLP's names is meant: `ERROR`, `StatusCode.ERROR`, `STATUS_CODE_ERROR`, its number."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return members[int(value)] if value in range(len(members)) else None
     name = text(value).rpartition(".")[2].strip().lower()
+    if name in _DIGITS:
+        return member(int(name), members)
     name = name.removeprefix("span_kind_").removeprefix("status_code_")
     return name if name in members else None
 

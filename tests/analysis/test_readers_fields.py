@@ -8,7 +8,9 @@ import dialect_files as files
 import pytest
 
 from hotspan.analysis import analyse, load
+from hotspan.analysis.readers import values
 from hotspan.tracer.errors import UnusableTraceError
+from hotspan.tracer.record import STATUSES
 
 START_NS = files.START_US * 1000
 
@@ -57,7 +59,25 @@ def test_a_status_in_every_spelling(tmp_path, spelling, expected):
 
 
 @pytest.mark.parametrize(
-    "spelling", [3, "CLIENT", "Client", "SpanKind.CLIENT", "SPAN_KIND_CLIENT", "span_kind_client"]
+    ("value", "meant"),
+    [
+        (2, "error"),
+        (2.0, "error"),
+        ("2", "error"),
+        (0, "unset"),
+        (3, None),
+        (-1, None),
+        (1.5, None),
+        (True, None),
+    ],
+)
+def test_a_number_in_a_table_or_a_text_is_otlps_own(value, meant):
+    """Of a table's columns, too; what is no number of theirs is none."""
+    assert values.member(value, STATUSES) == meant
+
+
+@pytest.mark.parametrize(
+    "spelling", [3, 3.0, "3", "CLIENT", "Client", "SpanKind.CLIENT", "SPAN_KIND_CLIENT", "span_kind_client"]
 )
 def test_a_kind_in_every_spelling(tmp_path, spelling):
     """Likewise."""

@@ -34,7 +34,7 @@ def test_a_file_without_spans_is_refused(cli, write, options):
 def test_a_file_that_broke_off_before_its_first_span_says_so(cli, tmp_path):
     """What was wrong with it is known: it is not asked whether anything was recorded."""
     path = tmp_path / "run.pb"
-    path.write_bytes(b"\x0a\x40\x0a\x10")  # 64 bytes were to come, and of the resource in them 16
+    path.write_bytes(b"\x0a\x40\x0a\x10\x0a")  # 64 bytes were to come, and of the resource in them 16
     result = cli("report", path)
     assert result.exit_code == 2
     assert f"No span in {path}.\n{path}: the end of the file" in result.stderr
