@@ -46,7 +46,7 @@ def batches(draw):
     ]  # fmt: skip
     return FormBatch(
         form=form_of(spans), starts=np.array(starts), ends=np.array(ends), overlapping=range(len(starts)),
-        n_chunks=0, weighed=[], calls=None, own_calls=[],
+        n_chunks=0, weighed=[], calls=None, own_calls=[], holds={},
     )  # fmt: skip
 
 
