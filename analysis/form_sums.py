@@ -145,11 +145,12 @@ def _worked(times: FormTimes, top: int) -> Longs:
     """Return how long one call of each trace worked alone, less the time in which its consumer held it."""
     inside = [i for i, other in enumerate(times.batch.form.calls.tops) if other == top]
     worked = np.asarray(times.own[:, inside].sum(axis=1))
-    held = {i: found for i in inside if (found := times.batch.held(i)) is not None}
+    held = [found for found in map(times.batch.held, inside) if found is not None]
     if not held:
         return worked
-    inner = np.maximum.reduce(list(held.values()))
-    own = held.get(top, inner)
+    inner = np.maximum.reduce(held)
+    outer = times.batch.held(top)
+    own = inner if outer is None else outer
     return np.asarray(np.maximum(worked - np.maximum(np.where(own < 0, inner, own), 0), 0))
 
 
