@@ -1,7 +1,7 @@
 """What a traced callable may return while its work goes on: the span ends with that, not at the return.
 
-    (async) generator    stepped, see `streaming.py`
-    coroutine            awaited below the span; one that somebody else holds too is the very object
+    (async) generator    stepped, see `streaming.py`; one that was stepped before is the very object
+    coroutine            awaited below the span; so is one that was stepped, or that somebody else holds too
     task, future         the very object; the span ends when it is done
 
 What goes on is told by its type, and types that do not are remembered: a call pays one look into a set.
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hotspan.tracer import semconv
 from hotspan.tracer.context import attach, detach
 from hotspan.tracer.faults import fault
+from hotspan.tracer.sources import is_begun
 from hotspan.tracer.streaming import Stream, follow, hold, release
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def end_with(result: Any, span: Span, *, generation: bool) -> Any:
     """Return what a callable returned, or a stand-in of its type, and end `span` when it is over."""
     kind = type(result)
     if kind is CoroutineType or (kind is GeneratorType and _is_awaitable(result)):
-        if sys.getrefcount(result) > _OWN_REFERENCES:
+        if sys.getrefcount(result) > _OWN_REFERENCES or (kind is CoroutineType and is_begun(result)):
             # Whoever awaits it awaits it for all, and nobody may be told that a stand-in was never awaited.
             span.end()
             return result
@@ -66,6 +67,9 @@ def end_with(result: Any, span: Span, *, generation: bool) -> Any:
         hold(pending, stand_in, pending.drop)
         return stand_in
     if kind in _STREAMS:
+        if is_begun(result):
+            span.end()
+            return result
         return follow(result, Stream(span, generation=generation))
     if _is_future(kind):
         _Unresolved(span).follow(result)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from hotspan.tracer.context import attach, detach, get_context, is_collecting
 from hotspan.tracer.decorate import with_flags_of
-from hotspan.tracer.sources import Standing, closing_by
+from hotspan.tracer.sources import Standing, closing_by, is_begun
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -70,6 +70,8 @@ def _carry(result: Any, context: Context) -> Any:
         return result
     if kind is GeneratorType and result.gi_code.co_flags & inspect.CO_ITERABLE_COROUTINE:
         return result  # to be awaited, not iterated
+    if is_begun(result):
+        return result
     standing = Standing()
     stand_in: Any = (_step if kind is GeneratorType else _step_async)(result, context, standing)
     standing.stand_for(stand_in)

@@ -3,14 +3,18 @@
     stand-in is closed, or thrown into      handed on: the source is closed, as it would be without us
     dropped, nobody else has the source     closed by us, in its context, before its span ends
     dropped, somebody else has it too       left as it is: whoever drops it last closes it
+    stepped before it was handed out        no stand-in: it is handed out itself
 
 A function may hand out a generator that is not its own: its argument, or one that its object keeps.
 """
 
 from __future__ import annotations
 
+import opcode
 import sys
 import weakref
+from operator import attrgetter
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from hotspan.tracer import semconv
@@ -21,7 +25,25 @@ if TYPE_CHECKING:
 
 # References to a source that nobody else has: the frame's name for it, its bound `send`, and the question's.
 _OWN_REFERENCES: Final = 3
+_MADE: Final = opcode.opmap["RETURN_GENERATOR"]
+_SUSPENDED: Final = "ag_suspended" if hasattr(AsyncGeneratorType, "ag_suspended") else "ag_frame"
+_STATES: Final = {
+    GeneratorType: attrgetter("gi_frame", "gi_running", "gi_suspended"),
+    CoroutineType: attrgetter("cr_frame", "cr_running", "cr_suspended"),
+    AsyncGeneratorType: attrgetter("ag_frame", "ag_running", _SUSPENDED),
+}
 _DROPPED: Final = "hotspan_dropped"  # on the exception by which a stand-in closes another one, itself dropped
+
+
+def is_begun(source: Any) -> bool:
+    """Return whether a generator, asynchronous generator or coroutine has been stepped already, or is over.
+
+    A stand-in would begin anew: what was sent to it or thrown into it would not meet where the source stands.
+    """
+    frame, is_running, is_suspended = _STATES[type(source)](source)
+    if is_suspended is frame:  # Python 3.11 does not tell: it stands where it was made, or further on
+        is_suspended = frame is not None and frame.f_code.co_code[frame.f_lasti] != _MADE
+    return frame is None or bool(is_running or is_suspended)
 
 
 class Standing:
