@@ -34,6 +34,7 @@ def slow_tail(report: Report) -> Iterator[Finding]:
         return
     phase = _grown_most(tail, [part for part in tail.parts if part.phase and part.stage == stage.stage])
     part = phase or stage
+    what = part.phase or part.stage or UNATTRIBUTED
     yield Finding(
         "slow-tail",
         "info",
@@ -43,8 +44,8 @@ def slow_tail(report: Report) -> Iterator[Finding]:
         {
             "slowest_mean_ms": milliseconds(tail.slow_ns),
             "all_mean_ms": milliseconds(tail.all_ns),
-            f"{part.phase or part.stage}_of_slowest_mean_ms": milliseconds(part.slow_ns),
-            f"{part.phase or part.stage}_of_all_mean_ms": milliseconds(part.all_ns),
+            f"{what}_of_slowest_mean_ms": milliseconds(part.slow_ns),
+            f"{what}_of_all_mean_ms": milliseconds(part.all_ns),
             "against": {
                 "slowest_requests": tail.n_requests,
                 **{
