@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from hotspan.tracer.record import Attributes
 
+_MAX_DIGITS: Final = 18  # of a count
 # Our key -> the other ones for the same, in order of trust.
 _NUMBERS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
@@ -98,7 +99,7 @@ def model_of(attributes: Attributes) -> str | None:
 def count_of(value: object) -> int | None:
     """Return a count of tokens: an integer, or one that came as text or as a float."""
     if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() else None
+        return int(value) if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value < float("inf") and value == int(value) else None
@@ -139,5 +140,5 @@ def json_of(text: str) -> Any:
     """Return what a JSON text holds; `None` for what is no JSON."""
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None

@@ -139,7 +139,11 @@ def _scaled(value: str | float, unit_ns: int) -> int:
     if isinstance(value, int):
         return int(value) * unit_ns
     # Through the digits that the writer saw: a product of floats is off by hundreds of nanoseconds.
-    return round(Decimal(value if isinstance(value, str) else repr(value)) * unit_ns)
+    try:
+        return round(Decimal(value if isinstance(value, str) else repr(value)) * unit_ns)
+    except ArithmeticError:
+        msg = f"a time of {shown(value)} is no number"
+        raise ValueError(msg) from None
 
 
 def _from_iso(value: str) -> int:

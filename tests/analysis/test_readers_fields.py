@@ -230,3 +230,12 @@ def test_the_times_of_ends_and_events_are_read_in_iso_8601_too(tmp_path):
     )
 
     assert trace.spans[0].end_ns == trace.spans[0].events[0].time_ns == 1_700_000_000_500_000_000
+
+
+@pytest.mark.parametrize("time", ["--5", "+-5", "1e", "0x10", "NaN", "-Infinity"])
+def test_a_time_that_is_no_number_costs_its_span_alone(tmp_path, time):
+    """What only looks like one, too."""
+    reader = load(_written(tmp_path, _span(), _span(2, startTimeUnixNano=time)))
+
+    assert _only_span(reader).span_id == f"{1:016x}"
+    assert reader.evidence.n_refused_spans == 1

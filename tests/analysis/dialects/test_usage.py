@@ -24,3 +24,19 @@ def test_a_prompt_of_no_tokens_was_not_counted(prompt, output, found):
     (span,) = translate(trace.spans)
 
     assert {key: value for key, value in span.attributes.items() if key.startswith("gen_ai.usage")} == found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"gen_ai.usage.prompt_tokens": "9" * 5000}, id="five-thousand-digits"),
+        pytest.param({"langfuse.observation.usage_details": "[" * 50_000}, id="deep-json"),
+        pytest.param({"mlflow.chat.tokenUsage": '{"a":' * 50_000}, id="deeper-json"),
+    ],
+)
+def test_what_is_no_count_ends_nothing(said):
+    """Whatever stands where a count is looked for, the span is read without it."""
+    trace = build_trace(("m", 0, 100), attributes={"m": {"gen_ai.operation.name": "chat"} | said})
+    (span,) = translate(trace.spans)
+
+    assert semconv.INPUT_TOKENS not in span.attributes
