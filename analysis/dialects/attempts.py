@@ -28,7 +28,7 @@ def with_attempts(spans: list[SpanRecord]) -> list[SpanRecord]:
     telling = {
         parent: requests
         for parent, requests in sent.items()
-        if len(requests) > 1 or _has_failed(spans[requests[0]])
+        if len(requests) > 1 or has_failed(spans[requests[0]])
     }
     if not telling:
         return spans
@@ -71,7 +71,7 @@ def _retried(call: SpanRecord, attempts: Sequence[SpanRecord]) -> SpanRecord:
 def _failures(attempts: Sequence[SpanRecord]) -> Iterator[Event]:
     """Yield the event that our own clients write for each attempt that failed."""
     for number, span in enumerate(sorted(attempts, key=lambda span: span.start_ns), start=1):
-        if _has_failed(span):
+        if has_failed(span):
             said: dict[str, AttributeValue] = {
                 semconv.ATTEMPT_NUMBER: number,
                 semconv.ATTEMPT_DURATION_NS: span.duration_ns,
@@ -83,7 +83,8 @@ def _failures(attempts: Sequence[SpanRecord]) -> Iterator[Event]:
             yield Event(semconv.ATTEMPT_EVENT, span.start_ns + span.duration_ns, said)
 
 
-def _has_failed(request: SpanRecord) -> bool:
+def has_failed(request: SpanRecord) -> bool:
+    """Return whether an HTTP request failed, by its span's status or its answer's."""
     return request.status == "error" or (_status(request) or 0) >= _FAILED_FROM
 
 
@@ -100,7 +101,7 @@ def _join_retries(spans: list[SpanRecord], requests: Sequence[int]) -> None:
     call  |-----------------------------|
     """
     for chain in _chains(spans, requests):
-        if len(chain) > 1 or _has_failed(spans[chain[0]]):
+        if len(chain) > 1 or has_failed(spans[chain[0]]):
             attempts = [spans[index] for index in chain]
             whole = attempts[-1]._replace(start_ns=attempts[0].start_ns)
             spans[chain[-1]] = _retried(whole, attempts)
@@ -111,16 +112,16 @@ def _join_retries(spans: list[SpanRecord], requests: Sequence[int]) -> None:
 
 def _chains(spans: Sequence[SpanRecord], requests: Sequence[int]) -> Iterator[list[int]]:
     """Yield the requests of each call: one that follows a failed one to the same address is the same call."""
-    failed: dict[object, list[int]] = {}  # address -> the chain whose last request failed
+    failed: dict[str, list[int]] = {}  # address -> the chain whose last request failed
     for index in sorted(requests, key=lambda i: spans[i].start_ns):
         span = spans[index]
-        address = span.attributes.get(semconv.URL) or span.attributes.get(semconv.URL_OLD)
+        address = str(span.attributes.get(semconv.URL) or span.attributes.get(semconv.URL_OLD))
         chain = failed.pop(address, [])
         if chain and not 0 <= span.start_ns - (spans[chain[-1]].end_ns or 0) <= _MAX_PAUSE_NS:
             yield chain
             chain = []
         chain.append(index)
-        if _has_failed(span):
+        if has_failed(span):
             failed[address] = chain
         else:
             yield chain

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
+from hotspan.analysis.dialects.attempts import has_failed
 from hotspan.analysis.dialects.reading import read
 from hotspan.analysis.dialects.transport import endpoint_stage
 from hotspan.tracer import semconv
@@ -51,8 +52,11 @@ def _put_below(spans: list[SpanRecord], requests: Sequence[int], calls: Starts) 
         below.setdefault(spans[index].parent_id, []).append((start_ns, index))
     ids, parents = {span.span_id for span in spans}, {span.parent_id for span in spans}
     answered: set[int] = set()
+    sent: list[tuple[int, int]] = []  # a call, and a request of it: found by where the calls were written
     for index in requests:
         request = spans[index]
+        if request.parent_id == request.span_id:
+            continue
         if request.parent_id in ids:
             possible = below.get(request.parent_id, [])
         else:
@@ -60,11 +64,13 @@ def _put_below(spans: list[SpanRecord], requests: Sequence[int], calls: Starts) 
         call = _sender(spans, request, possible, answered)
         if call is None:
             continue
-        start_ns = min(spans[call].start_ns, request.start_ns)
-        spans[call] = spans[call]._replace(start_ns=start_ns)
-        spans[index] = request._replace(parent_id=spans[call].span_id)
-        if request.status != "error":  # a call sends one request more for each that failed
+        sent.append((call, index))
+        if not has_failed(request):  # a call sends one request more for each that failed
             answered.add(call)
+    for call, index in sent:
+        start_ns = min(spans[call].start_ns, spans[index].start_ns)
+        spans[call] = spans[call]._replace(start_ns=start_ns)
+        spans[index] = spans[index]._replace(parent_id=spans[call].span_id)
 
 
 def _sender(

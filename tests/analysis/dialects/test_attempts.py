@@ -147,3 +147,17 @@ def test_a_request_beside_a_failed_one_or_to_another_address_is_no_retry(start, 
     )
 
     assert [name for name, span in found.items() if read(span).stage == "generation"] == ["p1", "p2"]
+
+
+@pytest.mark.parametrize(
+    "address", [["http://h/v1/chat/completions"], {"a": 1}, 7], ids=["list", "map", "number"]
+)
+def test_an_address_of_any_type_ends_nothing(address):
+    """A failed request and its retry, whose writer left out the path."""
+    post = {"http.request.method": "POST", "http.url": "http://h/v1/chat/completions", "url.full": address}
+
+    found = translated(
+        ("a", 0, 10), ("b", 11, 20), attributes={"a": post, "b": post}, status={"a": "error"}
+    )  # fmt: skip
+
+    assert set(found) == {"a", "b"}

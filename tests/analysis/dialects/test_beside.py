@@ -111,3 +111,26 @@ def test_a_request_without_a_parent_is_not_put_below_what_it_asked_for():
     spans = written(("p", 0, 50), ("serve", 5, 80, "p"), ("m", 60, 61, "serve"), p=POST, m=STREAM)
 
     assert parents(translate(spans)) == {"p": None, "serve": "p", "m": "serve"}
+
+
+@pytest.mark.parametrize("said", [{}, {"http.response.status_code": 429}], ids=["status", "answer"])
+@pytest.mark.parametrize("call", [(90, 90), (5, 90)], ids=["written-late", "around"])
+def test_the_requests_of_a_retried_call_are_its_attempts(said, call):
+    """One that failed, by its span or its answer alone, is followed by another of the same call."""
+    failed = () if said else ("first",)
+    spans = written(
+        ("ask", 0, 100), ("m", *call, "ask"), ("first", 10, 12, "ask"), ("second", 50, 60, "ask"),
+        failed=failed, m=STREAM, first=POST | said, second=POST | {"http.response.status_code": 200},
+    )  # fmt: skip
+
+    generation = analyse([Trace("1", spans)]).generation
+
+    assert (generation.n_calls, generation.n_attempts) == (1, 2)
+
+
+def test_a_request_that_names_itself_its_parent_is_no_loop():
+    """It is left as it came: a root."""
+    spans = written(("ask", 0, 100), ("m", 10, 90, "ask"), ("p", 11, 20, "ask"), m=CHAT, p=POST)
+    spans[2] = spans[2]._replace(parent_id=spans[2].span_id)
+
+    assert {span.span_id: span.parent_id for span in translate(spans)}[spans[2].span_id] == spans[2].span_id
