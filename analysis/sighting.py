@@ -31,6 +31,8 @@ STEP_NS: Final = 250_000_000  # two writers' starts of one call lie no further a
 _NEAR_NS: Final = 50_000_000  # nor do its borders, where neither span lies within the other
 _NEAR_RATIO: Final = 0.1  # of the call's duration, where that is less
 _AT_LEAST_NS: Final = 5_000_000
+_FEW_TOKENS: Final = 2  # by which two writers' numbers of one call may differ
+_FEW_RATIO: Final = 0.1
 _MOST_BESIDE: Final = 500  # calls at one moment that one is compared with
 
 Tokens = tuple[int | None, int | None]  # in and out; None: not told
@@ -120,7 +122,9 @@ def _needed(mine: Tokens, theirs: Tokens, kin: Kin) -> _Needed | None:
     """Return how alike in time two calls are that may be one, by what they tell of their tokens."""
     told = [(a, b) for a, b in zip(mine, theirs, strict=True) if a and b]
     if any(a != b for a, b in told):
-        return None if kin is Kin.NONE else _DIFFERENT
+        # One counts what opens a message, or what was cached; hardly two calls agree in neither number.
+        is_close = any(abs(a - b) <= max(_FEW_TOKENS, _FEW_RATIO * max(a, b)) for a, b in told)
+        return _DIFFERENT if is_close and kin is not Kin.NONE else None
     if told:
         return _ALIKE
     return _ONE_TELLS[kin] if any(mine) or any(theirs) else _NONE_TELLS

@@ -15,7 +15,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hotspan.analysis.calls import NO_OWNER, Calls, calls_of, nearest
+from hotspan.analysis.calls import NO_OWNER, Calls, calls_of
 from hotspan.analysis.gains import Gains
 from hotspan.analysis.sighting import STAGES, STEP_NS, Kin, Sighting, Tokens, paired, sighting_of
 from hotspan.analysis.tree import NO_PARENT, Tree
@@ -265,6 +265,20 @@ def _calls(laid: Laid) -> dict[Sighting, int]:
     return dict(sorted(found, key=lambda call: call[0].start_ns - call[0].end_ns))
 
 
+def _right_above(tree: Tree, calls: Calls, index: int, stage: str) -> int:
+    """Return the nearest span of a stage at or above a span with nothing but steps between; else `NO_OWNER`.
+
+    A call below a tool or an agent is that one's.
+    """
+    while index != NO_PARENT and (owner := calls.owners[index]) != NO_OWNER:
+        if calls.stages[owner] == stage:
+            return owner
+        if calls.stages[owner] != semconv.STEP:
+            break
+        index = tree.parents[owner]
+    return NO_OWNER
+
+
 def _beside(laid: Laid, found: Mapping[Sighting, int]) -> Iterator[tuple[Sighting, Sighting]]:
     """Yield the twins of one trace below one span, or one below the other: the one that is kept first."""
     tree, calls = laid.tree, laid.calls
@@ -281,7 +295,7 @@ def _beside(laid: Laid, found: Mapping[Sighting, int]) -> Iterator[tuple[Sightin
             yield kept, twin
     for call, top in found.items():
         parent = tree.parents[top]
-        outer = nearest(tree, calls, parent, call.stage) if parent != NO_PARENT else NO_OWNER
+        outer = _right_above(tree, calls, parent, call.stage)
         if outer != NO_OWNER and kept_for[top] is call:
             kept = kept_for[calls.tops[outer]]
             if kept is not call and kept.is_twin_of(call, Kin.ANCESTOR):

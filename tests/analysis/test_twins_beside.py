@@ -230,3 +230,22 @@ def test_shares_add_up_whoever_wrote_the_calls(found):
     assert path_ns + report.unattributed.critical_path_ns == 200 * MS
     assert sum(row.n_calls for row in rows) + report.evidence.n_twin_spans == len(found)
     assert all(0 <= (row.critical_path_ns or 0) <= row.wall_ns <= row.busy_ns for row in rows)
+
+
+@pytest.mark.parametrize("between", ["tool", "agent"])
+@pytest.mark.parametrize("tokens", [(300, 50), (None, None)])
+def test_a_call_below_a_tool_or_an_agent_is_another_call(between, tokens):
+    """However long it takes of the call that the tool is of, and whoever wrote it."""
+    outer, inner = chat("outer", (5, 195), OUTER, (500, 20)), chat("inner", (6, 194), INNER, tokens)
+    tool = span("look up", (5.5, 194.5), "outer", **{"hotspan.stage": between})
+
+    report = analyse([asked(outer, tool, inner._replace(parent_id="look up"))])
+
+    assert (report.generation.n_calls, report.evidence.n_twin_spans) == (2, 0)
+
+
+def test_calls_at_once_that_agree_in_no_number_are_two():
+    """Neither what opens a message nor what was cached makes such a difference in both."""
+    calls = [chat("one", (10, 90), OUTER, (500, 20)), chat("other", (11, 86), INNER, (9, 300))]
+
+    assert analyse([asked(*calls)]).generation.n_calls == 2
