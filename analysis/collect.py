@@ -167,7 +167,8 @@ class Collector:
             return
         tree, repairs = repair(trace)
         laid = Laid(tree, repairs, calls_of(tree))
-        if not laid.calls.has_any_stage(tree):
+        # What an inference server wrote tells of calls elsewhere.
+        if not laid.calls.has_any_stage(tree) and not tree.engine_spans:
             self._take_unstaged(laid)
             return
         self.beginnings.note(tree, laid.calls)

@@ -1,7 +1,8 @@
 """Traces without a stage that begin as requests of the same run do: they failed early, or needed no stage.
 
 Most traces without a stage are a server's probes, a library's start-up, and no requests.  What tells the
-two apart is the root: its writer, its name, and its route or address.  Source: docs/definitions.md.
+two apart is the root: its service and writer, its name, and its route or address.  What an inference server
+wrote tells of calls elsewhere, and is none of either.  Source: docs/definitions.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PLACES: Final = (
     semconv.ROUTE, semconv.URL_PATH, semconv.URL_PATH_OLD, semconv.URL, semconv.URL_OLD,
 )  # fmt: skip
 
-Beginning = tuple[str, str, str]  # scope, name, and route or address of a root
+Beginning = tuple[str, str, str, str]  # service, scope, name, and route or address of a root
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class Beginnings:
 
     def warnings(self) -> Iterator[str]:
         """Say what came before it could be told from other traces without a stage."""
-        names = [beginning[1] for beginning in self._passed if beginning in self._known]
+        names = [beginning[2] for beginning in self._passed if beginning in self._known]
         n = sum(n for beginning, n in self._passed.items() if beginning in self._known)
         if n:
             yield (
@@ -86,4 +87,4 @@ class Beginnings:
 def beginning_of(root: SpanRecord) -> Beginning:
     """Return how a trace begins, from its root."""
     place = next((root.attributes[key] for key in _PLACES if key in root.attributes), "")
-    return root.scope.name, root.name, str(place)
+    return str(root.resource.attributes.get(semconv.SERVICE_NAME)), root.scope.name, root.name, str(place)

@@ -22,6 +22,7 @@ _TRACE_DIGITS = 32
 _LISTED = 10
 _AMBIGUOUS = 2  # traces that an id begins: more of them need not be held
 _SLOWEST = 100.0
+_MOST_HELD = 1_000  # kinds of traces without a stage
 _first = itemgetter(0)
 
 
@@ -104,7 +105,7 @@ def _pass_by(
         if holds_all:
             held[found.key] = root
         elif not found.root_fault:
-            kind = found.is_request or (is_last and found.begins)
+            kind = found.is_request or (is_last and len(slowest) < _MOST_HELD and found.begins)
             slowest[kind] = max(slowest.get(kind, (found, root)), (found, root), key=_first)
     held |= {found.key: root for found, root in slowest.values()}
     known = {found.begins for found in seen if found.is_request} - {None}

@@ -102,9 +102,8 @@ def roots_of(trace: Trace) -> Iterator[Root]:
     calls = calls_of(tree)
     for index in (*tree.roots, *tree.partial_roots):
         is_request = calls.has_stages[index]
-        begins = (
-            None if is_request and calls.stages[index] not in ENVELOPES else beginning_of(tree.spans[index])
-        )
+        tells = calls.stages[index] in ENVELOPES if is_request else not tree.engine_spans
+        begins = beginning_of(tree.spans[index]) if tells else None
         yield Root(trace, tree, index, tree.partial_roots.get(index, ""), is_request, begins)
 
 

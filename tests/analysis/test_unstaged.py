@@ -7,7 +7,7 @@ import pytest
 from hotspan.analysis import analyse, unstaged
 from hotspan.analysis.selection import select
 from hotspan.analysis.where import parse_where
-from hotspan.tracer.record import Scope, SpanRecord, Trace
+from hotspan.tracer.record import Resource, Scope, SpanRecord, Trace
 
 MS = 1_000_000
 SERVER = Scope("opentelemetry.instrumentation.fastapi")
@@ -68,6 +68,30 @@ def test_what_begins_otherwise_is_no_request(other):
     report = analyse(run("asking-first") + probes)
 
     assert (report.request.n, report.evidence.n_unstaged_traces) == (30, 20)
+
+
+def test_a_servers_own_trace_is_no_request_of_its_clients():
+    """An engine behind the same route as the application's, by the same writer: its span tells of a call."""
+    engines = [
+        Trace(one.trace_id, [one, one._replace(span_id="00000000000000b2", parent_id=one.span_id,
+                                               name="llm_request", scope=Scope("vllm.llm_engine"))])
+        for one in (root(n) for n in range(40, 50))
+    ]  # fmt: skip
+
+    report = analyse(run("asking-first") + engines)
+    selected = analyse(select(run("asking-first") + engines, parse_where(["request.duration>50ms"])))
+
+    assert (report.request.n, report.evidence.n_engine_spans) == (30, 10)
+    assert selected.request.n == 20
+
+
+def test_another_services_request_is_not_told_by_its_name():
+    """What begins alike elsewhere may be anything."""
+    probes = [trace(root(n), asks=False) for n in range(40, 50)]
+    elsewhere = Resource({"service.name": "other"})
+    others = [Trace(t.trace_id, [span._replace(resource=elsewhere) for span in t.spans]) for t in probes]
+
+    assert analyse(run("asking-first") + others).request.n == 30
 
 
 def test_a_call_alone_makes_no_request_of_others():
