@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _HIGH_UNATTRIBUTED: Final = 0.05
 _MIN_STRAYS: Final = 5
 _MOST_OF: Final = 0.9  # of the requests that are one call
+_MORE_THAN_CHANCE: Final = 0.1
 _MIN_WARM: Final = 2  # calls after the first, for a p90 that is not one of them alone
 _COLD_FACTOR: Final = 3.0  # the first call against the p90 of the others
 _MAX_AS_SLOW: Final = 0.01  # of the later calls: the odds that the first is one of them by chance
@@ -27,11 +28,14 @@ def context_lost(report: Report) -> Iterator[Finding]:
     found = report.patterns.strays
     if found is None or found.n_inside < max(_MIN_STRAYS, _MOST_OF * found.n_calls):
         return
+    # Where some request is always in flight, whatever runs does so while one is.
+    is_telling = found.n_inside / found.n_calls > found.busy_ratio + _MORE_THAN_CHANCE
     yield Finding(
         "context-lost",
-        "warning",
+        "warning" if is_telling else "info",
         f"{found.n_inside} of {report.request.n} requests are one call each that ran while another request "
-        "did: most likely a part of it that lost its trace, in a thread or behind a network call.",
+        f"did: {'most likely' if is_telling else 'maybe'} a part of it that lost its trace, in a thread or "
+        "behind a network call.",
         {
             "calls_counted_as_requests": found.n_calls,
             "inside_another_request": found.n_inside,
@@ -40,8 +44,8 @@ def context_lost(report: Report) -> Iterator[Finding]:
                 "request_in_flight_ratio": found.busy_ratio,
             },
         },
-        "Start threads with hotspan.ThreadPoolExecutor or hotspan.propagate, and send the traceparent header "
-        "on; until then the percentiles and shares are not those of whole requests.",
+        "Where they are: start threads with hotspan.ThreadPoolExecutor or hotspan.propagate, and send the "
+        "traceparent header on; until then percentiles and shares are not those of whole requests.",
     )
 
 

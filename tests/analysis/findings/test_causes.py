@@ -7,6 +7,7 @@ from made_traces import answer, many, request
 
 from hotspan.analysis import analyse
 from hotspan.tracer import semconv
+from hotspan.tracer.record import Trace
 
 N = 25
 
@@ -37,3 +38,15 @@ def test_a_slow_tail_inside_a_stage_names_that_stage_alone():
     runs = [request(k, ms, answer(0, ms)) for ms, numbers in slow.items() for k in numbers]
     (text,) = [finding.text for finding in analyse(runs).findings if finding.id == "slow-tail"]
     assert text.endswith("of the difference is inside generation, in none of its phases.")
+
+
+@pytest.mark.parametrize(("pause", "severity"), [(9000, "warning"), (0, "info")])
+def test_calls_inside_of_requests_tell_little_where_one_is_always_in_flight(pause, severity):
+    """Whatever ran then did so while a request was."""
+    asked = [request(k, 1000 if pause else 10_000, answer(0, 900)) for k in range(1, N + 1)]
+    alone = [request(100 + k, 100, answer(0, 100), at=10_000 * k + 50) for k in range(1, N)]
+    strays = [Trace(one.trace_id, [one.spans[1]._replace(parent_id=None)]) for one in alone]
+    (found,) = [finding for finding in analyse(asked + strays).findings if finding.id == "context-lost"]
+
+    assert found.severity == severity
+    assert ("most likely" in found.text) is (severity == "warning")
