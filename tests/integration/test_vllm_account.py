@@ -142,7 +142,7 @@ def test_every_call_is_joined_and_its_phases_are_whole(run):
 
 
 def test_the_wait_for_a_place_is_in_the_queue(run):
-    """As much as the engine's own counters say, and more than everything else before the first token."""
+    """As much as the engine's own counters say, and more than the prefill that follows it."""
     report = hotspan.analyse(hotspan.load(run))
     (engine,) = report.telemetry.engines
     found, counted = means_ms(report), counted_ms(report)
@@ -151,7 +151,7 @@ def test_the_wait_for_a_place_is_in_the_queue(run):
     for phase in ENGINES_OWN:
         # An account that is longer than the client's own measure is cut to it.
         assert found[phase] == pytest.approx(counted[phase], rel=0.05, abs=2)
-    assert found["queue"] > max(found["prefill"], found["decode"])
+    assert found["queue"] > found["prefill"]
     assert engine.running.max == N_PLACES
     assert engine.waiting.max >= N_CALLERS / 2
     assert "queue-dominates-first-token" in {finding.id for finding in report.findings}
