@@ -34,11 +34,6 @@ def row_of(report: Report, stage: str) -> StageRow | None:
     return next((row for row in report.stages if row.stage == stage), None)
 
 
-def share_of(report: Report, stage: str) -> float:
-    """Return a stage's share of the critical path; 0 for a stage that is not there, to compare with."""
-    return stage_ratio(report, stage) or 0.0
-
-
 def stage_ratio(report: Report, stage: str) -> float | None:
     """Return a stage's share of the critical path; `None` for one that the run does not have, to print."""
     row = row_of(report, stage)
