@@ -56,7 +56,7 @@ def choose(
         trace_id: The beginning of a trace's id, or a whole one; of several requests in that trace the longest
             is taken, of a trace without any its longest root.  None for the request at `percentile`.
         percentile: In (0, 100], by nearest rank over all complete requests; 100 is the slowest.
-        again: Reads the same traces another time.  With it no more than one request is held at a time;
+        again: Reads the same traces another time.  With it no more than two requests are held at a time;
             without it a percentile below 100 holds them all.
 
     Raises:
